@@ -76,3 +76,11 @@ def test_engines_are_named_in_their_own_files_only() -> None:
         if name in path.read_text("utf-8").replace(f"tr({name}", "") and path.parent.name != "engines"
     ]
     assert found == ['designer/files/settings.py: "onnxruntime"']
+
+
+def test_every_test_of_the_window_is_run() -> None:
+    """`make test` runs those that are marked with a display, and skips this folder where Qt is blocked."""
+    unmarked = [
+        path.name for path in (ROOT / "tests" / "ui").glob("test_*.py") if "pytestmark" not in path.read_text("utf-8")
+    ]
+    assert not unmarked, "pytestmark = pytest.mark.gui is missing"

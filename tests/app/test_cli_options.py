@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_kit import Run, layerwright
+from onnx import helper
 from reached import ReachedError, reach
 from runtime_networks import chain
 
@@ -33,6 +34,7 @@ from designer.runtime.api import AUTO, RunOptions
 from designer.training.sweep import Axis, trials
 from exporters.pytorch import Training
 from exporters.tensorrt import EngineOptions
+from exporters.variants import variant_conversion
 
 __all__ = ["layerwright"]
 DIGEST = "a" * 64
@@ -423,6 +425,42 @@ def test_options_reach_what_they_configure(
         with pytest.raises(ReachedError) as reached:
             pytest.fail(f"nothing was called: {layerwright(*case.words, *options)}")
         assert case.found(reached.value.args[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("words", "target", "for_tensorrt"),
+    [
+        (("export", "onnx", "--output", "o.onnx"), "exporters.onnx.export_onnx", False),
+        (("export", "deploy", "-o", "d"), "exporters.deploy.export_deployment", False),
+        (("export", "tensorrt", "-o", "e.engine"), "exporters.tensorrt.export_tensorrt", True),
+    ],
+)
+def test_a_variant_is_exported_in_the_form_that_its_runtime_reads(
+    layerwright: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, words: Any, target: str, for_tensorrt: bool
+) -> None:
+    """TensorRT computes in BF16, and ONNX Runtime in FP32 from tensors in BF16."""
+    settings = Settings(variants=(Variant("brain", "bf16"), Variant("half", "fp16", {"conv": "float32"})))
+    save_settings(settings, settings_path(folder / "n.xml"))
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Relu", ["x"], ["y"], name="relu"), helper.make_node("Sqrt", ["y"], ["z"], name="conv")],
+            "net", [helper.make_tensor_value_info("x", 1, [2])], [helper.make_tensor_value_info("z", 1, [2])],
+        ),
+        opset_imports=[helper.make_opsetid("", 20)],
+    )  # fmt: skip
+    reach(monkeypatch, target)
+    network = open_network(folder / "n.xml")
+    for variant in settings.variants:
+        with pytest.raises(ReachedError) as reached:
+            layerwright(*words[:2], folder / "n.xml", *words[2:], *all_weights(folder), "--variant", variant.name)
+        convert = variant_conversion(variant, network.graph, network.registry, tensorrt=for_tensorrt)
+        assert convert is not None
+        assert reached.value.args[0].convert(model) == convert(model)
+    other = variant_conversion(settings.variants[0], network.graph, network.registry, tensorrt=not for_tensorrt)
+    assert other is not None
+    convert = variant_conversion(settings.variants[0], network.graph, network.registry, tensorrt=for_tensorrt)
+    assert convert is not None
+    assert other(model) != convert(model)
 
 
 def parameters(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

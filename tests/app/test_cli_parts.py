@@ -469,6 +469,34 @@ def test_prune_checks_writes_and_reports(layerwright: Run, dense: Path, monkeypa
     assert "has files; nothing was changed" in done.err
 
 
+@pytest.mark.parametrize("sparse", [(), ("second",), ("third",), ("second", "third")])
+def test_weights_are_sparse_if_those_of_every_layer_are(layerwright: Run, dense: Path, sparse: tuple[str, ...]) -> None:
+    folder = dense.parent
+    read = {layer.name: layer for layer in open_network(dense).graph}
+    third = replace(
+        read["second"], name="third", inputs=(Source("first"),), params={**read["second"].params, "features": "2"}
+    )
+    both = Layer("both", "concatenation", inputs=(Source("second"), Source("third")))
+    path = network(
+        folder / "both.xml", *(read[name] for name in ("image", "first", "second")), third, both,
+        Layer("result", "output", inputs=(Source("both"),)),
+    )  # fmt: skip
+    for name, outputs in (("second", 4), ("third", 2)):
+        kernel = np.arange(1, 1 + outputs * 8 * 9, dtype=np.float32).reshape(outputs, 8, 3, 3)
+        if name in sparse:
+            kernel[:, [0, 2, 5, 6]] = 0.0
+        else:
+            kernel[0, [1, 3], 0, 0] = 0.0  # one group of four is sparse
+        np.save(folder / "weights" / f"{name}_kernel.npy", kernel)
+    done = layerwright("prune", path, "--weights", folder / "weights")
+    groups = {"second": 4 * 2 * 9 - 1, "third": 2 * 2 * 9 - 1}
+    said = {n: "sparse" if n in sparse else f"{count} groups of four are not 2:4 sparse" for n, count in groups.items()}
+    lines = [f"{name}: {text}" for name, text in said.items()]
+    assert done.out.splitlines()[:2] == lines
+    assert done.out.splitlines()[2].startswith("first is not pruned: ")
+    assert done.code == (0 if len(sparse) == 2 else 1)
+
+
 def test_what_pruning_keeps_is_printed_and_nothing_else_is_left(
     layerwright: Run, dense: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

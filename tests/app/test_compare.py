@@ -84,6 +84,26 @@ def test_the_first_run_of_each_size_is_not_timed_and_hidden_files_are_no_images(
     assert runs == [100, 100, 100, 30, 30]
 
 
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_images_are_read_with_the_channels_of_the_first_network(folder: Path, channels: int) -> None:
+    """Pictures in color as gray ones and pictures without an alpha channel, and the clean images like them."""
+    text = NETWORK.format(name="net", size=1, stride=1, padding=0).replace("32x24x3", f"32x24x{channels}")
+    (folder / "net.xml").write_text(text)
+    (folder / "clean").mkdir()
+    for path in (folder / "pictures").iterdir():
+        write_image(folder / "clean" / path.name, read_image(path) * np.float32(0.5))
+    made: list[tuple[ImageArray, ImageArray, Sequence[ImageArray]]] = []
+    asked = replace(request(folder, "net"), noises=(), clean=folder / "clean")
+    found = compare(asked, lambda text: None, lambda row, *images: made.append(images))
+    for name, row, (image, noisy, (result,)) in zip(("0.png", "1.png"), found.rows, made, strict=True):
+        expected = read_image(folder / "pictures" / name, channels)
+        assert expected.shape[1] == channels
+        for array in (image, noisy, result):
+            np.testing.assert_array_equal(array, expected)
+        clean = read_image(folder / "clean" / name, channels)
+        assert [f.psnr for f in row.figures] == pytest.approx([psnr(clean, expected)] * 2)
+
+
 def test_figures_are_those_of_each_network_against_the_clean_picture(folder: Path) -> None:
     reported: list[str] = []
     made: list[tuple[ImageArray, ImageArray, Sequence[ImageArray]]] = []

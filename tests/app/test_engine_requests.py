@@ -62,6 +62,8 @@ from designer.graph.diagnostics import Diagnostic, DiagnosticError, Severity
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.types import Size2D
+from designer.operators.code_text import digest
+from designer.operators.library.development.custom import Custom
 from designer.operators.registry import default_registry
 from designer.passes.effect import PassEffect
 from designer.passes.passes import PassResult, Traffic
@@ -521,6 +523,37 @@ def test_a_network_is_opened_with_the_problems_of_its_file_of_plugins_and_of_its
     assert opened[1] == plugin
     again = made.ask(UpdateRequest(text)).diagnostics
     assert [d.code for d in again] == ["missing-position", "unknown-parameter"]
+
+
+def test_sources_that_nobody_agreed_to_are_refused_all_at_once_also_after_an_edit(tmp_path):
+    """Of the layers that the outputs need, in the order of their names, before anything runs."""
+    source = "class Gain(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+
+    def text(*texts):
+        layers = [Layer("image", "input", params={"dims": "6x4x3"})]
+        for name, own in zip("bac", texts, strict=True):
+            read = layers[-1].name if name != "c" else "image"
+            layers.append(Layer(name, "custom", inputs=(Source(read),), params={"source": own, "class_name": "Gain"}))
+        layers.append(Layer("result", "output", inputs=(Source("a"),)))
+        return write_document(Graph(layers, name="net")).decode()
+
+    def refused(request):
+        with pytest.raises(DiagnosticError) as caught:
+            made.ask(request)
+        return [(found.code, found.layer) for found in caught.value.diagnostics]
+
+    other = source.replace("2", "3")
+    made = Peer(tmp_path / "shared")
+    agreed = (digest(Custom(source=source, class_name="Gain").agreement),)
+    assert refused(OpenRequest(text(source, source, source), engine="torch")) == [("not-agreed", n) for n in "ab"]
+    assert refused(OpenRequest(text(source, other, other), engine="torch", agreed=agreed)) == [("not-agreed", "a")]
+    made.ask(OpenRequest(text(source, source, other), engine="torch", agreed=agreed))
+    made.ask(SetInputTensorRequest("image", made.shared.put(IMAGE), is_image=True))
+    assert refused(UpdateRequest(text(other, other, source))) == [("not-agreed", n) for n in "ab"]
+    assert refused(UpdateRequest(text(other, source, source))) == [("not-agreed", "b")]
+    made.ask(UpdateRequest(text(source, source, source)))
+    found = made.shared.get(made.ask(RunRequest()).outputs["result"])
+    np.testing.assert_allclose(found, 4 * IMAGE, rtol=1e-6)
 
 
 @pytest.mark.parametrize("refused", [False, True])

@@ -201,6 +201,10 @@ WHOLE = {
     "no version": '\n<NetworkModel name="n" />',
     "an empty version": '<NetworkModel name="n" version="" />',
     "a later version": f'<NetworkModel name="n" version="{"3." * 40}" />',
+    **{
+        f"the version {version!r}": f'<NetworkModel name="n" version="{version}" />'
+        for version in ("1", "2.0", "2.1", "20", "02", "12", "2 ", " 2", "2a", "&#x662;")
+    },
     "comments around": '<!-- one --><?two?><NetworkModel name="n" version="2"><!-- three --></NetworkModel><!-- four -->',
     "texts around": '<NetworkModel name="n" version="2">a\n b <Layer name="x" type="t" edit_pos="0,0" /> c <!-- d --> e </NetworkModel>',
     "order": '<NetworkModel name="n" version="2"><Layer name="b" type="t" edit_pos="0,0" /><lw:Frame id="g" rect="0,0,1,1" />'

@@ -14,8 +14,8 @@ from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.graph.types import ShapeError, TensorType
-from designer.operators.api import Operator, Port
+from designer.graph.types import DataType, ShapeError, Symbol, TensorType
+from designer.operators.api import Operator, Port, param
 from designer.operators.registry import Registry
 
 
@@ -305,6 +305,42 @@ def test_layers_of_the_same_text_and_types_are_inferred_once(tiny: Registry, mon
     assert inference.update(change) == frozenset(names)
     assert shape(inference, "c99") == "N x 6 x 8 x 12"
     assert inferred == 4
+
+
+def test_results_are_shared_between_layers_of_equal_types_only(tiny: Registry) -> None:
+    """Every element type of a shape stays what it is, whichever was inferred before, also for the layers behind."""
+    shapes = ((), (1,), (2, 3), (Symbol("N"), 3, 8, 8))
+
+    class Made(Operator, type="made"):
+        inputs = ()
+        shape: int = param(default=0)
+        dtype: str = param(default="float32")
+
+        def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+            return TensorType(shapes[self.shape], DataType(self.dtype))
+
+    class Kept(Operator, type="kept"):
+        inputs = (Port("x"),)
+
+        def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+            return inputs[0]
+
+    tiny.register(Made)
+    tiny.register(Kept)
+    types = [(number, kind) for number in range(len(shapes)) for kind in DataType] * 2
+    made = [
+        Layer(f"made_{n}", "made", params={"shape": str(number), "dtype": kind.value})
+        for n, (number, kind) in enumerate(types)
+    ]
+    kept = [Layer(f"kept_{n}", "kept", inputs=(Source(f"made_{n}"),)) for n in range(len(types))]
+    inference = infer(tiny, *made, *kept)
+    assert not findings(inference)
+    for n, (number, kind) in enumerate(types):
+        expected = (TensorType(shapes[number], kind),)
+        assert inference.states[f"made_{n}"].outputs == expected
+        assert (inference.states[f"kept_{n}"].inputs, inference.states[f"kept_{n}"].outputs) == (expected, expected)
+    first, again = (inference.states[f"kept_{n}"].outputs or () for n in (0, len(types) // 2))
+    assert first[0] is again[0], "equal types are one object"
 
 
 def test_a_network_with_the_states_of_an_equal_one_infers_only_what_an_edit_changes(tiny: Registry) -> None:

@@ -33,7 +33,8 @@ QUESTIONS: dict[str, Callable[[Conversion, str], Any]] = {
     "cast": lambda c, name: plain_cast(c, node("CastLike", "x", name)).attributes,
 }
 VALUES = (
-    "x", "symbols", "vector", "fractions", "number", "stored", "stored number", "doubles", "halves", "texts", "sum", "sum of symbols", "sum of x",
+    "x", "symbols", "vector", "fractions", "number", "short", "bytes", "flags", "flag", "stored", "stored number", "doubles", "halves", "texts",
+    "sum", "sum of symbols", "sum of x",
     "sum of sums", "long", "not folded", "inner", "shapeless", "nothing",
 )  # fmt: skip
 
@@ -62,6 +63,8 @@ def example(registry: Registry) -> Conversion:
     c.arrays["vector"] = np.array([2, 3])
     c.arrays["fractions"] = np.array([0.5, 1.5], np.float32)
     c.arrays["number"] = np.array(7)
+    c.arrays |= {"short": np.array([4, 5], np.int32), "bytes": np.array([200], np.uint8)}
+    c.arrays |= {"flags": np.array([True, False]), "flag": np.array(True)}
     kinds = {"stored": (random(2, 2), "FLOAT"), "stored number": (np.array([0.5], np.float32), "FLOAT")}
     kinds |= {"doubles": (np.array([1.5, 2.0]), "DOUBLE"), "halves": (np.array([1.5], np.float16), "FLOAT16")}
     kinds |= {"texts": (np.array(["a"], object), "STRING")}

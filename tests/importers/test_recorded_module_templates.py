@@ -126,6 +126,14 @@ def classes(arguments: Sequence[str], output: str = "result") -> Net:
     return net.add("", "y", "output", "join_b")
 
 
+def small_class() -> Net:
+    """A class in a network with fewer layers than two templates have."""
+    net = begun().add("part", "part_a", "unary", "x").add("part", "part_b", "unary", "part_a")
+    net.add("part", "part_c", "element_wise", "part_b", "x").add("", "y", "output", "part_c")
+    net.classes[("part",)] = ModuleClass("Part", ("x",), "y")
+    return net
+
+
 def two_results() -> Net:
     net = begun()
     for name, read in (("a", "x"), ("b", "a_2")):
@@ -277,6 +285,7 @@ NETWORKS = {
     "a class that is called with the result of a module in a module": lambda: class_of_parts("side.0/deep"),
     "modules that are alike": alike,
     "names of templates": titles,
+    "a class in a small network": small_class,
     "modules with an input or an output inside": tensor_inputs,
     "classes with several results": class_with_results,
     "equal blocks": equal_blocks,

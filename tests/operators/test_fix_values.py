@@ -205,6 +205,33 @@ def test_each_output_of_a_layer_is_free_by_itself(read, offered_):
     assert found == [f"Connect '{source}' to 'b'" for source in offered_]
 
 
+@pytest.mark.parametrize(
+    ("read", "meant", "free"),
+    [
+        ("splt", ["split", "split_b"], ["split:y1"]),
+        ("splt:y1", ["split:y1", "split_b:y1"], ["split", "split_b"]),
+        ("splt:y2", ["split", "split_b:y2"], ["split:y1", "split_b"]),  # the first has no such output
+        ("splt:z", ["split", "split_b"], ["split:y1"]),
+        ("split_bb:y1", ["split_b:y1", "split:y1"], ["split", "split_b"]),
+        ("behin:y1", [], ["split", "split:y1", "split_b"]),  # a link from there would close a loop
+    ],
+)
+def test_a_link_to_a_misspelt_layer_reads_the_same_output_of_the_one_that_is_meant(read, meant, free):
+    layers = [
+        image(dims="16x12x12"),
+        layer("split", "split", "in", parts="2"),
+        layer("split_b", "split", "in", parts="3"),
+        layer("it", "concatenation", "in", read),
+        layer("behind", "split", "it", parts="2"),
+        *end("behind"),
+    ]
+    found = {fix.title: fix.edit.layers["it"][1].inputs for fix in offered(Graph(layers), "unknown-source")}
+    expected = {f"Read '{source}' instead of '{read}'": f"in {source}" for source in meant}
+    expected |= {f"Connect '{source}' to 'x'": f"in {source}" for source in free}
+    expected[f"Remove the connection from '{read}'"] = "in"
+    assert [(title, " ".join(map(str, inputs))) for title, inputs in found.items()] == list(expected.items())
+
+
 def test_one_number_is_a_square_but_no_cube():
     for kind, shape, text, square in (("convolution", "3,8,8", "5", True), ("convolution_3d", "3,8,8,8", "5", False)):
         layers = [layer("in", "tensor_input", shape=shape), layer("c", kind, "in", kernel=text), *end("c")]

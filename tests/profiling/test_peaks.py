@@ -54,6 +54,25 @@ def test_all_threads_count(monkeypatch, threads):
     assert copy_rate(2**24, threads, 0.01) == 2**24
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("total", [1, 2**12, 2**18, 2**21, 2**23 + 2**20])
+def test_the_rate_of_a_copy_counts_every_byte_that_is_read_and_written(monkeypatch, threads, total):
+    """Copies of small buffers are repeated, so that starting the threads does not count."""
+    copied = []
+    monkeypatch.setattr(peaks_module.np, "copyto", lambda to, source: copied.append(to.nbytes + source.nbytes))
+
+    def rate(work, amount, *, seconds):
+        work()
+        assert seconds == 0.01
+        return amount
+
+    monkeypatch.setattr(peaks_module, "best_rate", rate)
+    assert copy_rate(total, threads, 0.01) == sum(copied)
+    assert len(set(copied)) == 1
+    assert len(copied) % threads == 0
+    assert (len(copied) == threads) == (copied[0] * 2 > 4 * 2**20)
+
+
 def test_the_overhead_of_a_launch_is_one_of_the_peaks(monkeypatch):
     monkeypatch.setattr(measuring, "measure_cpu", lambda engine, threads: made_peaks())
     assert run_peaks(measure_peaks(RunOptions("torch", threads=1))).launch_ms.value > 0

@@ -28,6 +28,7 @@ class Record:
     refused: set[str] = field(default_factory=set)  # layers that the engine "plain" rejects with "not-in-onnx"
     code: str = "not-in-onnx"
     disturb: int = 99  # from so many wanted tensors on, values differ in their last bits
+    fixed: set[str] = field(default_factory=set)  # layers whose parts are always compiled with their weights
 
     def clear(self) -> None:
         for each in (self.made, self.compiled, self.ran):
@@ -71,7 +72,8 @@ class PlainEngine(Engine):
                 for found in DiagnosticError.of(self.record.code, "cannot be expressed", layer=name).diagnostics
             )
         self.record.compiled.append((self.name, part.layers, tuple(map(str, wanted))))
-        kind = PlainForWeights if self.options.weights_as_inputs else PlainCompiled
+        as_inputs = self.options.weights_as_inputs and self.record.fixed.isdisjoint(part.layers)
+        kind = PlainForWeights if as_inputs else PlainCompiled
         return kind(self, part, wanted, self.weights)
 
 

@@ -69,6 +69,10 @@ def test_versions_of_packages_that_are_not_installed_are_left_out(monkeypatch: p
     monkeypatch.setattr(provenance_module, "_version", provenance_module._version.__wrapped__)
     assert versions() == {name: text for name, text in whole.items() if name != "numpy"}
     assert {"numpy", "onnxruntime"} <= whole.keys()
+    monkeypatch.setattr(metadata, "version", lambda name: f"2.5.1rc1+{name}.of-someone")
+    assert versions() == {  # whole versions: builds for other devices differ in the last part only
+        name: text if name == "python" else f"2.5.1rc1+{name}.of-someone" for name, text in whole.items()
+    }
 
 
 def test_the_hash_of_an_inlined_network_depends_on_which_layers_share_weights() -> None:

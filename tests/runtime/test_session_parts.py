@@ -707,6 +707,29 @@ def test_parts_for_any_weights_are_compiled_once(runtime_registry, record):
     assert len(mine) == 2 + 2 * 4  # the new sessions compile theirs
 
 
+@pytest.mark.parametrize("by_stand_in", [False, True])
+@pytest.mark.parametrize("fixed", ["first", "third"])
+def test_parts_with_their_weights_inside_are_compiled_for_each_of_them(runtime_registry, record, fixed, by_stand_in):
+    """An engine can have some parts for all weights and others for one: these are used again with equal weights only."""
+    record.fixed = {fixed}
+    record.refused = {fixed} if by_stand_in else set()
+    made = opened(branches(), runtime_registry, options=replace(PLAIN, weights_as_inputs=True))
+    sets = [weights_for(*ALL, seed=seed) for seed in range(3)]
+    compiled = 0
+    for turn, number in enumerate((0, 1, 2, 1, 0, 0)):
+        made.set_weights(sets[number])
+        made.invalidate()
+        record.clear()
+        made.run()
+        compiled += len(record.compiled)
+        assert [layers[0] for _, layers, _ in record.compiled] == (["first", "third"] if not turn else [fixed])[
+            : len(record.compiled)
+        ]
+        assert bool(record.compiled) == (turn < 3), turn
+        same_as_new(made, runtime_registry)
+    assert compiled == 2 + 2
+
+
 # --- captures ----------------------------------------------------------------------------------------------------
 
 

@@ -65,6 +65,21 @@ PATHS = {  # middle layers, and whether a fully connected layer reads them
         )
         for start, end in ((2, 3), (2, -1), (-2, -1), (1, 2), (-3, -2))
     },
+    **{
+        f"{first} blocks of {second} blocks": (
+            [layer("b", "space_to_depth", "head", mode=first), layer("m", "space_to_depth", "b", mode=second)], False,
+        )
+        for first in ("pixel_dominant", "channel_dominant") for second in ("pixel_dominant", "channel_dominant")
+    },
+    **{f"{mode} blocks, read as a vector": ([layer("m", "space_to_depth", "head", mode=mode)], True)
+       for mode in ("pixel_dominant", "channel_dominant")},
+    **{
+        f"{mode} blocks of two from each channel": (
+            [layer("d", "depthwise_convolution", "head", multiplier=2, apply_bias="false"), layer("m", "space_to_depth", "d", mode=mode)],
+            False,
+        )
+        for mode in ("pixel_dominant", "channel_dominant")
+    },
     "added to its own mean": ([layer("g", "global_pooling", "head"), layer("m", "element_wise", "head g")], False),
     "flattened by its reader": ([layer("m", "pooling", "head")], True),
 }  # fmt: skip

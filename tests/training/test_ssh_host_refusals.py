@@ -38,7 +38,10 @@ def test_a_host_is_called_with_these_options_and_its_refusals_are_sentences(monk
         ((127, b"", b"sh: not found"), "host-unfit", "cannot train: it does not have my python", fit),
         ((1, b"", b"one\nlast\n"), "host-unfit", "cannot train: last", fit),
         ((3, b"", b""), "host-unfit", "cannot train: exit status 3", fit),
-        ((0, b"Welcome", b""), "host-unfit", "cannot train: its shell prints other text before the answer", fit),
+        *(
+            ((0, text, b""), "host-unfit", "cannot train: its shell prints other text before the answer", fit)
+            for text in (b"Welcome", b'Welcome\n{"a": 1}', b"", b"\n")
+        ),
     ]
     for given, code, said, remedy in cases:
         answer.append(given)

@@ -15,13 +15,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from PySide6.QtCore import QObject, QSettings
-    from PySide6.QtWidgets import QApplication
+    from PySide6.QtWidgets import QApplication, QWidget
     from pytestqt.qtbot import QtBot
 
     from app.ui.engine.client import EngineClient
     from app.ui.shell.window import MainWindow
 
 PATIENCE = 30  # s for work of a closed window to end, on a busy machine
+
+
+def outermost(widget: QWidget) -> QWidget:
+    """The window that a menu or the list of a combo box belongs to."""
+    while (parent := widget.parentWidget()) is not None:
+        widget = parent
+    return widget
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +52,11 @@ def nothing_is_left() -> Iterator[None]:
     if not isinstance(app, QApplication):
         return
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-    left = [w for w in QApplication.topLevelWidgets() if w not in windows]
+    left = [w for w in QApplication.topLevelWidgets() if outermost(w) not in windows]
     if left:  # one more turn: a widget that deletes another when it goes
         gc.collect()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-        left = [w for w in QApplication.topLevelWidgets() if w not in windows]
+        left = [w for w in QApplication.topLevelWidgets() if outermost(w) not in windows]
     assert not left, f"windows left behind: {[(type(w).__name__, w.objectName()) for w in left]}"
     new = [t for t in threading.enumerate() if t not in threads and not isinstance(t, threading._DummyThread)]
     for thread in new:
@@ -111,6 +118,37 @@ def empty_window(qtbot: QtBot, tmp_path: Path) -> MainWindow:
     window = open_window(qtbot, tmp_path)
     without_pauses(window)
     return window
+
+
+@pytest.fixture(scope="module")
+def window_of_module(qapp: QApplication, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MainWindow]:
+    """One window for the tests of a module, with nothing open. Making one for every test took up to half of their time."""
+    from PySide6.QtCore import QCoreApplication, QEvent
+    from PySide6.QtTest import QTest
+    from window_kit import made_window, without_pauses
+
+    window = made_window(tmp_path_factory.mktemp("window"))
+    window.show()
+    QTest.qWaitForWindowExposed(window)
+    without_pauses(window)
+    yield window
+    window.close_now()
+    window.deleteLater()
+    QCoreApplication.sendPostedEvents(window, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture
+def shared_window(window_of_module: MainWindow) -> Iterator[MainWindow]:
+    """The window of the module, for tests that show a network of their own and leave panels and settings as they are."""
+    from PySide6.QtWidgets import QWidget
+
+    yield window_of_module
+    for child in window_of_module.findChildren(QWidget):
+        if child.isWindow() and child.isVisible():
+            child.hide()
+    if window_of_module.context.has_document:
+        window_of_module.context.root.history.mark_clean()
+        window_of_module.context.select(())
 
 
 @pytest.fixture

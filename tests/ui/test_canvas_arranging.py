@@ -23,8 +23,8 @@ from designer.graph.model import ActivationSpec, Frame, Layer, Source
 
 
 @pytest.fixture
-def window(empty_window):
-    return show(empty_window, kit.small_graph())
+def window(shared_window):
+    return show(shared_window, kit.small_graph())
 
 
 def crossed(canvas) -> list[tuple[str, str]]:

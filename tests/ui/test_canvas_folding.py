@@ -44,8 +44,8 @@ def chain() -> Graph:
 
 
 @pytest.fixture
-def window(empty_window):
-    window = show(empty_window, chain())
+def window(shared_window):
+    window = show(shared_window, chain())
     viewer = window.canvas.viewer
     viewer.zoom_by(0.6 / viewer.zoom)
     viewer.centerOn(560, 60)

@@ -26,8 +26,8 @@ RECT = (288, -48, 288, 192)  # around conv
 
 
 @pytest.fixture
-def window(empty_window):
-    window = show(empty_window, kit.small_graph())
+def window(shared_window):
+    window = show(shared_window, kit.small_graph())
     window.canvas.viewer.zoom_by(1 / window.canvas.viewer.zoom)
     window.canvas.viewer.centerOn(420, 40)
     return window

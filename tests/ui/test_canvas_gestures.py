@@ -319,6 +319,18 @@ def test_double_click_on_the_empty_canvas_adds_there(canvas):
     assert (canvas.projection[name].box().center() - place).manhattanLength() <= 16
 
 
+@pytest.mark.parametrize("place", [kit.output, kit.port])
+def test_double_click_on_a_port_opens_nothing(canvas, qtbot, place):
+    """It is a link that was begun twice."""
+    point = place(canvas, "conv")
+    with (
+        qtbot.assertNotEmitted(canvas.context.inspect_requested),
+        qtbot.assertNotEmitted(canvas.viewer.rename_requested),
+    ):
+        QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, Qt.KeyboardModifier.NoModifier, point)
+    assert not canvas.findChild(QLineEdit, "quick_add.text").isVisible()
+
+
 def test_double_click_on_a_link_inserts(canvas):
     link = canvas.projection.link("out", 0)
     point = kit.at(canvas, link.path().pointAtPercent(0.5))
@@ -405,6 +417,23 @@ def test_pan(canvas, button, keys):
     assert abs(moved.x() - 100) <= 1
     assert abs(moved.y() + 40) <= 1
     assert canvas.context.selection == ()
+
+
+@pytest.mark.parametrize("button", [kit.MIDDLE, kit.LEFT], ids=["scrolling", "rubber band"])
+def test_an_edit_meanwhile_ends_neither_scrolling_nor_the_rubber_band(canvas, button):
+    """A panel or a run edits the document. Only what is dragged may be gone."""
+    view, start = canvas.viewer.viewport(), QPoint(40, 640)
+    QTest.mousePress(view, button, Qt.KeyboardModifier.NoModifier, start)
+    QTest.mouseMove(view, start + QPoint(30, 0))
+    document(canvas).do(lambda g: commands.set_params(g, {"conv": {"features": "9"}}))
+    left = canvas.viewer.seen().left() * canvas.viewer.zoom
+    QTest.mouseMove(view, start + QPoint(130, 0))
+    scrolled = left - canvas.viewer.seen().left() * canvas.viewer.zoom
+    assert scrolled == pytest.approx(100 if button == kit.MIDDLE else 0, abs=1)
+    end = QPoint(view.width() - 40, 2)
+    QTest.mouseMove(view, end)
+    QTest.mouseRelease(view, button, Qt.KeyboardModifier.NoModifier, end)
+    assert (set(canvas.context.selection) >= {"conv", "free", "cat"}) is (button == kit.LEFT)
 
 
 def test_right_click_selects_and_asks_for_the_menu(canvas, qtbot):

@@ -20,8 +20,8 @@ from designer.graph.template_commands import make_template
 
 
 @pytest.fixture
-def window(empty_window):
-    window = show(empty_window, kit.small_graph())
+def window(shared_window):
+    window = show(shared_window, kit.small_graph())
     window.said = []
     window.context.message.connect(lambda severity, text: window.said.append((severity, text)))
     return window

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import canvas_kit as kit
 from PySide6.QtCore import QPoint, QPointF, QRectF, QSizeF, QTimer
-from PySide6.QtGui import QColor, QGuiApplication
+from PySide6.QtGui import QColor, QFont, QGuiApplication
 from PySide6.QtWidgets import QLabel
 
 from app.ui.canvas import layer_clipboard
@@ -20,6 +20,7 @@ from app.ui.canvas import projection as module
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.layer_index import LayerIndex
+from app.ui.canvas.node_layout import layout
 from app.ui.canvas.node_look import node_look
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
@@ -137,6 +138,40 @@ def test_no_text_is_wider_than_its_node(qtbot, context):
         assert f.small_metrics.horizontalAdvance(item.look.title) + margins <= room
         assert f.mono_metrics.horizontalAdvance(item.look.summary) + margins <= room
         assert item.layout.bounds.contains(item.layout.box)
+
+
+def test_nodes_are_as_large_as_the_font_of_the_application_requires(qtbot, context):
+    canvas, font = shown(qtbot, context, kit.small_graph()), QGuiApplication.font()
+    small = layout(canvas.projection["cat"].look)
+    larger = QFont(font)
+    larger.setPointSizeF(2 * font.pointSizeF())
+    try:
+        QGuiApplication.setFont(larger)
+        large = layout(canvas.projection["cat"].look)
+    finally:
+        QGuiApplication.setFont(font)
+    assert large.header > 1.5 * small.header
+    assert large.box.height() > 1.3 * small.box.height()
+    assert layout(canvas.projection["cat"].look) == small
+
+
+@pytest.mark.parametrize(
+    ("below", "around"), [(-90, False), (-40, True), (-2, True), (1, True), (3, False), (300, False)]
+)
+def test_links_go_around_a_layer_and_the_shape_below_it(qtbot, context, below, around):
+    """`below` is how far the line of the link is below the text that is below the box."""
+    layers = [
+        Layer("in", "input", (0, 0), params={"dims": "64x48x3"}),
+        Layer("between", "identity", (640, 0), (Source("in"),)),
+        Layer("out", "output", (1280, 0), (Source("in"),)),
+    ]
+    canvas = shown(qtbot, context, Graph(layers))
+    link, between = canvas.projection.link("out", 0), canvas.projection["between"]
+    assert between.look.under
+    text = between.layout.bounds.bottom()
+    top = round(link.source.center().y() - text - below)
+    context.document.do(lambda g: commands.move_layers(g, {"between": (640, top)}))
+    assert (link.path().boundingRect().height() > 2) is around
 
 
 def test_the_tips_of_ports_number_those_of_one_kind_from_1(qtbot, context):

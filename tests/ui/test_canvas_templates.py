@@ -25,8 +25,8 @@ from designer.graph.template import Template
 
 
 @pytest.fixture
-def window(empty_window):
-    return show(empty_window, read_document(samples.path("residual_blocks.xml")).graph)
+def window(shared_window):
+    return show(shared_window, read_document(samples.path("residual_blocks.xml")).graph)
 
 
 def graph_of(window) -> Graph:

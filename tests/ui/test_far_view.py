@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication, QStyleOptionGraphicsItem
 from app.ui.canvas.far_view import CURVES, STRIDE, FarView, Sweep
 from app.ui.widgets import theme
 from designer.graph import commands, frames, routes
+from designer.graph.graph import Graph
 from designer.graph.model import Frame, Layer, Source
 from designer.operators.api import Category
 
@@ -345,3 +346,37 @@ def test_what_is_drawn_on_a_far_view_is_as_thick_at_every_scale(qapp, count):
     assert 0 < thick[0] < thick[1] == thick[2]
     for scale in (0.5, 0.25, 0.0625, 0.015625):
         assert painted(scale) == expected, scale
+
+
+def ends(path: QPainterPath) -> set[tuple[float, float]]:
+    """The first point of every line of a path."""
+    elements = (path.elementAt(number) for number in range(path.elementCount()))
+    return {(element.x, element.y) for element in elements if element.isMoveTo()}
+
+
+def test_from_afar_a_link_is_marked_once_as_selected_before_on_the_path(qtbot):
+    """Links at the selected layer are active, as near by; those further up and down the path are not."""
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    canvas.context.select(("conv",))
+    marked = canvas.projection.collect_far().marked
+    starts = {
+        key: canvas.projection.link(*key).source.center().toTuple() for key in (("conv", 0), ("cat", 0), ("out", 0))
+    }
+    assert ends(marked["link_active"]) == {starts["conv", 0], starts["cat", 0]}
+    assert ends(marked["link_path"]) == {starts["out", 0]}
+
+
+@pytest.mark.parametrize(("eager", "left"), [(300, 0), (1, 90_000)])
+def test_from_afar_links_inside_of_a_collapsed_frame_are_hidden_with_it(qtbot, monkeypatch, eager, left):
+    """Whether there are items or, far from the view, not."""
+    monkeypatch.setattr("app.ui.canvas.projection.EAGER", eager)
+    layers = [Layer("l0", "identity", (left, 0)), Layer("near", "identity", (0, 320))]
+    layers += [Layer(f"l{n}", "identity", (left + 320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 5)]
+    frame = Frame("f", "inside", rect=(left + 600, -64, 560, 192))
+    canvas = kit.open_canvas(qtbot, Graph(layers, frames=(frame,)))
+    document, projection = canvas.context.document, canvas.projection
+    qtbot.waitUntil(lambda: len(ends(projection.collect_far().links)) == 4)
+    document.do(lambda g: frames.collapse(g, [], ["f"], projection.members))
+    assert [name for name in document.graph.layers if projection.hides(name)] == ["l2", "l3"]
+    assert next(edge.item is None for edge in projection.links if edge.key == ("l3", 0)) is (eager == 1)
+    qtbot.waitUntil(lambda: len(ends(projection.collect_far().links)) == 3)

@@ -26,7 +26,7 @@ CONV = {"features": "8", "kernel": "3x3", "padding": "same"}
 
 
 def network() -> Graph:
-    """From left to right: image, First, second, third, and three layers that read nothing, one of them with a bad kernel."""
+    """From left to right: image, First, second, third, and three layers that read nothing, one of them with two bad values."""
     return Graph(
         [
             Layer("third", "convolution", (960, 0), (Source("second"),), {**CONV, "kernel": "5x5"}),
@@ -36,7 +36,7 @@ def network() -> Graph:
             Layer("out", "output", (1280, 0), (Source("third"),)),
             Layer("open_b", "pooling", (640, 320)),
             Layer("open_a", "pooling", (320, 320), params={"strange": "1"}),
-            Layer("open_c", "convolution", (960, 320), (), {**CONV, "kernel": "0x0"}),
+            Layer("open_c", "convolution", (960, 320), (), {**CONV, "kernel": "0x0", "features": "many"}),
         ]
     )
 
@@ -100,6 +100,8 @@ def test_problems_are_gone_through_from_the_selected_layer(canvas: Canvas, finde
     order = ["open_a", "open_b", "open_c"]
     found = {d.layer for d in context.document.diagnostics()}
     assert found == set(order)
+    several = [d.message for d in context.document.diagnostics() if d.layer == "open_c"]
+    assert len(set(several)) > 1
 
     def go(step: int = 1) -> str:
         finder.next_problem(step)
@@ -117,6 +119,9 @@ def test_problems_are_gone_through_from_the_selected_layer(canvas: Canvas, finde
     assert go() == "open_b"
     context.select(("open_a",))
     assert go(-1) == "open_c"
+    for last, following in (("open_a", "open_b"), ("open_b", "open_c")):
+        context.select(("image", "open_c", *(name for name in order[:2] if name != last), last))
+        assert go() == following
     for nothing in ((), ("image",)):
         context.select(nothing)
         assert go() == "open_a"

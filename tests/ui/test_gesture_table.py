@@ -28,11 +28,12 @@ NONE = Qt.KeyboardModifier.NoModifier
 
 
 @pytest.fixture
-def window(empty_window):
-    window = show(empty_window, kit.small_graph())
-    window.said = []
-    window.context.message.connect(lambda severity, text: window.said.append((severity, text)))
-    return window
+def window(shared_window):
+    window = show(shared_window, kit.small_graph())
+    window.said = said = []
+    connection = window.context.message.connect(lambda severity, text: said.append((severity, text)))
+    yield window
+    window.context.message.disconnect(connection)
 
 
 def document(window) -> Document:

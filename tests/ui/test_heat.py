@@ -19,7 +19,7 @@ from app.ui.widgets.heat import heat_color
 from designer.graph.graph import Graph
 from designer.graph.template import INSTANCE
 from designer.graph.template_commands import make_template
-from designer.profiling.heat import Heat, Metric
+from designer.profiling.heat import DIFFERENCE, Heat, Metric
 from designer.profiling.machine import Machine
 from designer.profiling.schema import OperatorProfile, Profile, ProfileRun
 
@@ -111,6 +111,29 @@ def test_the_layers_of_a_collapsed_frame_are_colored_and_marked_as_one(heated, q
     context.undo()
     assert [cell.label for cell in canvas.heat.item.cells] == ["1.00 ms", "4.00 ms"]
     assert [badge.text for badge in canvas.formats.item.badges] == ["INT8", "FP16"]
+
+
+def test_layers_without_a_difference_are_not_framed_but_those_without_an_amount_are(heated):
+    show_given = heated.canvas.heat.show_given
+    show_given(Heat(DIFFERENCE, {"a": 0.0, "b": -2.0, "c": 1.0}))
+    assert {cell.share: cell.signed for cell in heated.canvas.heat.item.cells} == {-1.0: True, 0.5: True}
+    show_given(Heat(Metric("blame", "Error", "%", lambda row: None), {"a": 0.0, "b": 2.0}))
+    assert {cell.share: cell.signed for cell in heated.canvas.heat.item.cells} == {0.0: False, 1.0: False}
+
+
+@pytest.mark.parametrize("grown", [(0, 60), (60, 0), (-40, -80)])
+def test_the_legend_stays_in_its_corner_when_the_canvas_gets_another_size(qtbot, grown):
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    canvas.heat.show_given(Heat(Metric("blame", "Error", "%", lambda row: None), {"conv": 2.0}))
+    legend, viewport = canvas.heat.legend, canvas.viewer.viewport()
+
+    def corner() -> tuple[int, int]:
+        return legend.x(), viewport.height() - legend.geometry().bottom() - 1
+
+    before = corner()
+    assert before[0] == before[1] > 0
+    canvas.resize(canvas.width() + grown[0], canvas.height() + grown[1])
+    assert corner() == before
 
 
 def test_the_critical_path_goes_through_the_layers(heated):

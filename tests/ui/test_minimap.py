@@ -14,6 +14,9 @@ from PySide6.QtGui import QRegion
 from PySide6.QtTest import QTest
 from window_kit import show
 
+from app.ui.canvas.far_view import FarView
+from app.ui.canvas.minimap import Minimap
+from app.ui.canvas.viewer import LayerViewer
 from app.ui.widgets import theme
 from designer.graph import commands
 from designer.graph.graph import Graph
@@ -100,6 +103,32 @@ def test_it_stays_in_the_corner_when_only_the_room_of_the_view_changes(window, q
         size = QSize(min(around.width() // 5, 200), min(around.height() // 4, 128))
         assert minimap.size() == size
         assert minimap.pos() == around.bottomRight() - QPoint(size.width() + 12, size.height() + 12)
+
+
+def test_the_network_is_painted_again_for_another_size(window, qtbot):
+    minimap, viewer = window.canvas.minimap, window.canvas.viewer
+    viewer.zoom_by(1 / viewer.zoom)
+    qtbot.waitUntil(minimap.isVisible)
+    before = minimap.size()
+    viewer.resize(600, 400)
+    viewer.pan(QPoint(1, 0))
+    assert minimap.size() == QSize(120, 100) != before
+    timer = minimap.findChild(QTimer)
+    qtbot.waitUntil(lambda: not timer.isActive())
+    image = minimap.grab().toImage()
+    minimap.redraw()
+    assert minimap.grab().toImage() == image
+
+
+def test_what_is_collected_in_parts_is_completed(qtbot):
+    """A large network is collected over several turns of the event loop; the minimap asks until all of it is there."""
+    viewer, answers = LayerViewer(), [False, False, True]
+    qtbot.addWidget(viewer)
+    minimap = Minimap(viewer, FarView(), lambda: answers.pop(0))
+    minimap.redraw()
+    assert answers == [False, True]
+    qtbot.waitUntil(lambda: not answers)
+    assert not minimap.findChild(QTimer).isActive()
 
 
 def test_a_frame_far_from_all_layers_counts(empty_window, qtbot):

@@ -119,6 +119,21 @@ def test_an_instance_says_how_many_there_are_of_its_template(document: Document)
     assert look(document, "block").summary == plain
 
 
+def test_the_tip_names_every_element_type_once(document: Document) -> None:
+    layers = [
+        Layer("best", "top_k", (960, 0), sources("conv"), {"k": "2"}),
+        Layer("half", "cast", (960, 160), sources("conv"), {"target": "float16"}),
+    ]
+    for layer in layers:
+        document.do(lambda g, layer=layer: commands.add_layer(g, layer))
+    outputs = {name: lines(document, name)[0] for name in ("image", "best", "half")}
+    assert outputs == {
+        "image": "output N x 3 x 48 x 64 float32",
+        "best": "output N x 8 x 48 x 2 float32, N x 8 x 48 x 2 int64",
+        "half": "output N x 8 x 48 x 64 float16",
+    }
+
+
 def test_a_frozen_and_a_bypassed_layer_say_so(document: Document) -> None:
     plain, tip = look(document, "conv").summary, lines(document, "conv")
     document.do(lambda g: freeze(g, ["conv"]))

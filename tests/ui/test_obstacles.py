@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
 
 from app.ui.canvas.obstacles import Obstacles, Rect
 
@@ -62,6 +63,19 @@ def test_a_link_goes_around_a_box_on_the_cheaper_side(name: str) -> None:
     obstacles = Obstacles()
     obstacles.put("between", Rect(250, top, 350, bottom))
     assert obstacles.lane((0, 0), (600, end)) == lane
+
+
+@pytest.mark.parametrize("end", [300, -300])
+def test_a_direct_link_that_misses_what_is_in_between_has_no_lane(end: int) -> None:
+    """Boxes in two corners of the rectangle around it."""
+    obstacles = Obstacles()
+    low, high = sorted((0, end))
+    corners = (Rect(20, high - 80, 160, high), Rect(440, low, 580, low + 80))
+    for corner in corners if end > 0 else (Rect(20, low, 160, low + 80), Rect(440, high - 80, 580, high)):
+        obstacles.put(corner, corner)
+    assert obstacles.lane((0, 0), (600, end)) is None
+    obstacles.put("middle", Rect(290, end / 2 - 10, 310, end / 2 + 10))
+    assert obstacles.lane((0, 0), (600, end)) is not None
 
 
 def test_a_lane_avoids_the_boxes_beside_it_and_short_links_have_none() -> None:

@@ -314,3 +314,28 @@ def test_only_templates_have_a_context_menu(qtbot, context):
             qtbot.keyClick(field, key)
             assert (panel.focusWidget() is tree) is seen
             assert (panel.focusWidget() is field) is not seen
+
+
+@pytest.mark.parametrize(
+    ("query", "names", "operators"),
+    [
+        ("", ["Templates of This Document"], True),
+        ("zqx", ["zqx block"], False),
+        ("block zqx", ["zqx block"], False),
+        ("ZQX Instance", ["zqx block"], False),
+        ("template", ["other", "zqx block"], True),
+        ("relu", [], True),
+        ("zqx nothing", None, False),
+    ],
+)
+def test_a_search_finds_templates_and_operators_or_says_that_there_is_neither(
+    palette, context, query, names, operators
+):
+    part = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    graph = Graph(templates=(Template("zqx block", part), Template("other", part)))
+    context.set_document(Document(graph, context.registry, parent=context))
+    palette.findChild(QLineEdit, "palette.search").setText(query)
+    found = top_texts(palette)
+    assert found[: len(names or ())] == (names or [])
+    assert (len(found) > len(names or ())) is operators
+    assert (tree_of(palette).isVisible(), empty(palette).isVisible()) == (names is not None, names is None)

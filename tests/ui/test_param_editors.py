@@ -20,6 +20,7 @@ from app.ui.widgets.param_editor import ParamEditor
 from app.ui.widgets.param_section import ParamRow, ParamSection
 from app.ui.widgets.size_field import SizeField
 from designer.operators.api import Parameter
+from designer.operators.params import ParamInfo
 from designer.operators.registry import default_registry
 
 TEXTS = {  # one value, several, and a wrong one
@@ -184,3 +185,72 @@ def test_rows_of_every_kind(qtbot: QtBot) -> None:
             row.set_visible(False)
             lines.append(f"hidden: {row_of(row)}")
     compare("param_rows", lines)
+
+
+def numbers(count: int) -> list[Parameter]:
+    """Parameters that are whole numbers from 1 on, with the default 3."""
+    info = ParamInfo(doc="A number.", min=1)
+    return [Parameter(f"number_{index}", "int", 3, info) for index in range(count)]
+
+
+@pytest.mark.parametrize("varied", [(), ("number_0",), ("number_1", "number_2"), ("number_0", "number_1", "number_2")])
+def test_each_parameter_is_reset_that_has_one_default(qtbot: QtBot, varied: tuple[str, ...]) -> None:
+    section = ParamSection("p", numbers(3), varied)
+    qtbot.addWidget(section)
+    section.show_texts(dict.fromkeys(section.rows, ("5",)))
+    said: list[tuple[str, str]] = []
+    section.changed.connect(lambda name, text: said.append((name, text)))
+    for row in section.rows.values():
+        row._reset.click()
+    assert said == [(name, "3") for name in section.rows if name not in varied]
+    assert [name for name, row in section.rows.items() if not row.has_default] == list(varied)
+
+
+KEYS = {"<": Qt.Key.Key_Escape, ">": Qt.Key.Key_Return, "#": Qt.Key.Key_Backspace}
+
+
+@pytest.mark.parametrize(
+    ("typed", "changes", "text"),
+    [
+        ("12", ["1", "12"], "12"),
+        ("12<", ["1", "12", "7"], "7"),
+        ("12>", ["1", "12"], "12"),
+        ("12><", ["1", "12"], "12"),
+        ("12>#4<", ["1", "12", "4", "12"], "12"),
+        ("12x", ["1", "12", "7"], "12x"),
+        ("12x<", ["1", "12", "7"], "7"),
+        ("12x#", ["1", "12", "7", "12"], "12"),
+        ("12*2", ["1", "12", "7"], "12*2"),
+        ("12*2<", ["1", "12", "7"], "7"),
+        ("12*2<>", ["1", "12", "7"], "7"),
+        ("12*2>", ["1", "12", "7", "24"], "24"),
+        ("12*2><", ["1", "12", "7", "24"], "24"),
+        ("0", [], "0"),
+        ("0<", [], "7"),
+        ("7<", [], "7"),
+    ],
+)
+def test_what_is_typed_into_a_row_is_written_and_taken_back(
+    qtbot: QtBot, typed: str, changes: list[str], text: str
+) -> None:
+    """The document follows what is written; Escape brings the value back that the field had before."""
+    (parameter,) = numbers(1)
+    section = ParamSection("p", [parameter])
+    shown(qtbot, section, 300, 100)
+    section.show_texts({parameter.name: ("7",)})
+    said: list[str] = []
+
+    def follow(name: str, written: str) -> None:
+        if written != (said[-1] if said else "7"):
+            said.append(written)
+        section.show_texts({name: (written,)})
+
+    section.changed.connect(follow)
+    number = section.rows[parameter.name].editor.inner
+    assert isinstance(number, NumberField)
+    number.setFocus()
+    qtbot.waitUntil(number.hasFocus)
+    number.selectAll()
+    for key in typed:
+        QTest.keyClick(number, KEYS[key]) if key in KEYS else QTest.keyClicks(number, key)
+    assert (said, number.text()) == (changes, text)

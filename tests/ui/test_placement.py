@@ -30,8 +30,8 @@ from designer.profiling.advice import split_kernel
 
 
 @pytest.fixture
-def window(empty_window):
-    window = show(empty_window, kit.small_graph())
+def window(shared_window):
+    window = show(shared_window, kit.small_graph())
     window.canvas.viewer.zoom_by(0.6 / window.canvas.viewer.zoom)
     window.canvas.viewer.centerOn(520, 200)
     QApplication.processEvents()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("PySide6")
+pytestmark = pytest.mark.gui
 
 from app.ui.widgets.sentences import finding_text, placed_text, sentence
 from designer.graph.diagnostics import Diagnostic

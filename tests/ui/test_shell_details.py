@@ -10,11 +10,13 @@ pytestmark = pytest.mark.gui
 import itertools
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 from light_shell import LightShell, network
 from PySide6.QtCore import QPoint, QSettings, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QApplication, QLabel, QMainWindow, QMenu, QProgressBar, QToolButton
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMainWindow, QMenu, QProgressBar, QToolButton
 from pytestqt.qtbot import QtBot
 from window_kit import shown
 
@@ -23,11 +25,13 @@ from app.ui.canvas import link_paths, node_metrics
 from app.ui.document.locations import sample_files
 from app.ui.shell import menus as menus_module
 from app.ui.shell import view_options
+from app.ui.shell.docs_viewer import DocsViewer
 from app.ui.shell.live_totals import explanation, short_text
 from app.ui.shell.menus import CONTEXT_MENU, FORMATS, Menus
 from app.ui.shell.status import StatusBar
 from app.ui.shell.view_options import ViewOptions
 from app.ui.shell.welcome import HELP, LONGEST, OPENING, RECENT, Welcome
+from app.ui.shell.window import MainWindow
 from app.ui.widgets import theme
 from designer.files.document import save_document
 from designer.graph.diagnostics import Diagnostic, Severity
@@ -446,3 +450,18 @@ def test_the_menu_of_the_canvas_has_its_sections_and_input_actions_only_where_th
         assert formats.actions() == bench.actions.section(FORMATS)
         menu.close()
         QApplication.processEvents()
+
+
+# --- the documentation -----------------------------------------------------------------------------------------------
+
+
+def test_the_window_is_used_while_the_documentation_is_open(qtbot: QtBot) -> None:
+    window = shown(qtbot, QLineEdit(), 300, 40)
+    MainWindow.show_docs(cast(MainWindow, window))
+    (viewer,) = window.findChildren(DocsViewer)
+    assert (viewer.isVisible(), viewer.isWindow(), viewer.isModal()) == (True, True, False)
+    assert QApplication.activeModalWidget() is None
+    QTest.keyClicks(window, "typed")
+    assert window.text() == "typed"
+    viewer.close()
+    qtbot.waitUntil(lambda: not window.findChildren(DocsViewer))

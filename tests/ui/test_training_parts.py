@@ -1095,3 +1095,39 @@ def test_buttons_say_what_is_begun_and_the_message_what_was_refused_until_it_is_
     assert panel.problem.text() == ""
     assert panel.start.toolTip() == "Unavailable: the network has no layers"
     assert not panel.start.isEnabled()
+
+
+def test_a_trial_that_is_found_in_its_folder_shows_what_its_sweep_changes(
+    qtbot: QtBot, context: Context, runs: Runs, tmp_path: Path
+) -> None:
+    """Its widths, which are not among the settings of a run, and the folders of data of this machine; other runs have their own."""
+    options = {"data": "/photos", "steps": "5"}
+    sweep = Sweep(tmp_path / "one", tuple(trials([Axis.parse("width.conv=4,8"), Axis.parse("lr=0.1")], 0)), options)
+    sweep.open("a network")
+    settings = {"lr": 0.1, "data": "/there", "seed": 3}
+    for trial in sweep.trials:
+        make_run(sweep.project(trial), trial.name, settings=settings)
+    make_run(runs.project, "alone", settings=settings)
+    document = context.root
+    for path in (sweep.run(sweep.trials[0]).path, runs.project / "runs" / "alone"):
+        run_registry.remember(path, tmp_path / "a.xml")
+    document.path = tmp_path / "a.xml"
+    document.path_changed.emit()
+    training = runs.training
+
+    def found_all() -> bool:
+        training.look()  # the second trial is found as one of the sweep
+        return len(training.runs) == 3
+
+    qtbot.waitUntil(found_all, timeout=WAIT)
+    assert list(training.sweeps) == [sweep.folder]
+    shown_now = {run.folder.project: run.snapshot.compared for run in training.runs}
+    assert shown_now == {
+        runs.project: settings,
+        sweep.project(sweep.trials[0]): {**settings, "data": "/photos", "width.conv": "4"},
+        sweep.project(sweep.trials[1]): {**settings, "data": "/photos", "width.conv": "8"},
+    }
+    assert training.project() == runs.project
+    (found,) = training.sweeps.values()
+    assert [run.folder.project for run in training.trials_of(found)] == [sweep.project(t) for t in sweep.trials]
+    assert [training.sweep_of(run) for run in training.runs].count(found) == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -698,6 +700,14 @@ def test_problems_are_ordered_named_placed_counted_and_copied(bench):
     table.selectionModel().select(model.index(0, 0), flags.Deselect | flags.Rows)
     bench.panel._copy()
     assert QApplication.clipboard().text().splitlines() == [str(d) for d in (found[3], found[4], found[6])]
+    for column, order in itertools.product(range(5), Qt.SortOrder):  # as they stand in the table
+        table.sortByColumn(column, order)
+        chosen = {index.row() for index in table.selectionModel().selectedRows()}
+        bench.panel._copy()
+        copied = QApplication.clipboard().text().splitlines()
+        assert copied == [str(bench.panel._finding(model.index(row, 0))) for row in sorted(chosen)]
+        assert sorted(copied) == sorted(str(d) for d in (found[3], found[4], found[6]))
+    table.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
     for text, names in (
         ("CODE-PORT", ["port"] * 3),
         ("wrong line", ["line"]),

@@ -223,3 +223,62 @@ def test_rows_have_the_numbers_of_what_they_are_after_any_steps(bench: Bench, se
             bench.check()
         except AssertionError as error:
             raise AssertionError(f"after {log}: {error}") from error
+
+
+# --- what is said and measured again --------------------------------------------------------------------------------
+
+
+def test_the_message_is_that_of_the_measurement_until_it_is_over_and_then_of_no_other_settings(bench: Bench) -> None:
+    panel, document, status = bench.panel, bench.document, bench.panel.status
+    events: dict[str, Callable[[], object]] = {
+        "the current variant": lambda: document.change_settings(variant="one" if not document.settings.variant else ""),
+        "another variant": lambda: document.change_settings(variants=(*document.settings.variants, Variant("more"))),
+        "undo": document.undo,
+        "other runs": lambda: document.change_settings(iterations=document.settings.iterations + 1),
+        "weights": lambda: document.change_settings(random_seed=document.settings.random_seed + 1),
+        "the network": lambda: bench.edit("1x1" if document.graph["conv"].params.get("kernel") != "1x1" else "3x3"),
+    }
+    document.change_settings(variants=(Variant("one", "fp16"),))
+    for name, event in events.items():
+        panel.measure.click()
+        event()
+        assert status.text() == "Running the network ...", name
+        bench.engine.calls[-1].advance(ProgressEvent(1, 0, 2, "one"))
+        event()
+        assert status.text() == "Running one (1 of 2) ...", name
+        panel.measure.click()
+        assert status.text() == "", name
+        panel.measure.click()
+        bench.engine.calls[-1].fail((Diagnostic("broken", "it is broken"),))
+        assert status.text() == "It is broken.", name
+        event()
+        assert status.text() == "", name
+        bench.engine.calls.clear()
+
+
+def test_only_variants_whose_layers_were_found_are_measured_again_when_they_are_others(
+    qtbot: QtBot, bench: Bench
+) -> None:
+    panel, document = bench.panel, bench.document
+    panel._again.setInterval(0)
+    found = {name: Variant(name, "fp16", {"conv": "float32"}, reasons={"conv": "a reason"}) for name in ("a", "b")}
+    plain = {name: Variant(name, "fp16") for name in ("c", "d")}
+    variants = found | plain
+    document.change_settings(variants=tuple(variants.values()))
+    for others in (("a",), ("c",), ("a", "c"), ("c", "d"), ("d", "b"), tuple(variants)):
+        bench.measure()
+        bench.answer(False)
+        panel._again.stop()
+        changed = {name: replace(variants[name], passes=tuple(PASSES)[:1]) for name in others}
+        document.change_settings(variants=tuple((variants | changed).values()))
+        asked = tuple(changed[name] for name in found if name in others)
+        assert panel._again.isActive() is bool(asked), others
+        if asked:
+            qtbot.waitUntil(lambda: panel._question.busy)
+            assert bench.engine.requests(MeasureVariantsRequest)[-1].variants == asked
+            bench.asked = asked
+            bench.answer(False)
+        states = {item.data(0, NAME): item.text(STATUS) for item in map(panel.table.topLevelItem, range(5))}
+        assert {name for name, state in states.items() if state.endswith("not measured")} == {*others} - {*found}
+        document.undo()
+        panel._again.stop()

@@ -8,6 +8,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -440,3 +441,65 @@ def test_every_button_of_a_panel_has_a_name_and_says_what_it_does(window):
             if isinstance(button, QToolButton | QPushButton) and not button.toolTip():
                 silent.append(f"{name} has no tooltip")
     assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "mode"),
+    [(None, "system"), ("system", "system"), ("dark", "dark"), ("light", "light"), ("Light", "system"), ("", "system")],
+)
+@pytest.mark.parametrize("trusted", [False, True])
+def test_the_program_starts_in_its_order_with_the_stored_theme(monkeypatch, qtbot, stored, mode, trusted):
+    """The language comes before any text and the theme before the window, which begins when events are handled."""
+    from app import main
+    from app.ui.shell import focus_ring, language
+    from app.ui.shell import window as module
+    from app.ui.widgets import garbage
+
+    done = []
+
+    class Program:
+        def __getattr__(self, name):
+            return lambda *values: done.append((name, *values))
+
+        def exec(self):
+            done.append("exec")
+            qtbot.waitUntil(lambda: done[-1][0] == "begin")
+            return 7
+
+    program = Program()
+
+    class Window(QWidget):
+        def __init__(self, registry, settings):
+            super().__init__()
+            qtbot.addWidget(self)
+            done.append(("window", registry.get("convolution") is not None, settings))
+
+        def show(self):
+            done.append("show")
+
+        def begin(self, paths, *, trusted):
+            done.append(("begin", paths, trusted))
+
+    class Stored:
+        def value(self, name):
+            return stored if name == "theme" else "of another name"
+
+    settings, before = Stored(), sys.excepthook
+    monkeypatch.setattr(module, "MainWindow", Window)
+    monkeypatch.setattr(module, "window_settings", lambda: settings)
+    monkeypatch.setattr("signal.signal", lambda *how: done.append(how))
+    for part in (garbage, focus_ring):
+        monkeypatch.setattr(part, "install", lambda app, name=part.__name__: done.append((name, app)))
+    monkeypatch.setattr(language, "apply", lambda app: done.append(("language", app)))
+    monkeypatch.setattr(theme, "apply", lambda app, mode: done.append(("theme", app, mode)))
+    with monkeypatch.context() as here:
+        here.setattr("PySide6.QtWidgets.QApplication", lambda words: program)
+        here.setattr(sys, "excepthook", before)
+        assert main.run_window(["a.xml", "b.onnx"], trusted=trusted) == 7
+        assert sys.excepthook is main.report_error
+    assert done == [
+        ("setApplicationName", "layerwright"), ("setApplicationDisplayName", ""), ("setDesktopFileName", "layerwright"),
+        (garbage.__name__, program), ("language", program), ("theme", program, mode), (focus_ring.__name__, program),
+        ("window", True, settings), "show", (signal.SIGINT, signal.SIG_DFL), "exec",
+        ("begin", ["a.xml", "b.onnx"], trusted),
+    ]  # fmt: skip

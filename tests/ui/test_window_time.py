@@ -93,15 +93,24 @@ def clock(qapp: QApplication) -> Iterator[Clock]:
     clock.close()
 
 
-@pytest.fixture
-def window(empty_window: MainWindow) -> MainWindow:
+@pytest.fixture(scope="module")
+def window(window_of_module: MainWindow) -> MainWindow:
     """A window that has shown a document before: what is loaded only once is not the document's."""
-    window = empty_window
+    window = window_of_module
     window.files.open(samples.path("denoiser.xml"))
     window.context.select(tuple(window.context.document.graph.layers)[:1])
     settle(window)
     window.files.close()
     return window
+
+
+@pytest.fixture(autouse=True)
+def nothing_open(window: MainWindow) -> Iterator[None]:
+    """Every test begins and ends without a document."""
+    yield
+    while window.tabs.shown is not None and not window.tabs.shown.is_blank:
+        window.tabs.shown.document.history.mark_clean()
+        assert window.files.close()
 
 
 def hover(window: MainWindow, place: QPointF) -> None:

@@ -31,12 +31,18 @@ def open_window(
     qtbot: QtBot, folder: Path, registry: Registry | None = None, size: tuple[int, int] = (1366, 768)
 ) -> MainWindow:
     """The shown window with its settings in `folder`. It closes without asking for its changes."""
-    settings = QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
-    window = MainWindow(registry or default_registry(), settings)
-    window.resize(*size)
+    window = made_window(folder, registry, size)
     qtbot.addWidget(window, before_close_func=MainWindow.close_now)
     window.show()
     qtbot.waitExposed(window)
+    return window
+
+
+def made_window(folder: Path, registry: Registry | None = None, size: tuple[int, int] = (1366, 768)) -> MainWindow:
+    """A window with its settings in `folder`."""
+    settings = QSettings(str(folder / "window.ini"), QSettings.Format.IniFormat)
+    window = MainWindow(registry or default_registry(), settings)
+    window.resize(*size)
     return window
 
 

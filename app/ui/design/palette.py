@@ -106,7 +106,8 @@ class PalettePanel(QWidget):
         theme.changes().changed.connect(self._fill)
         if context.has_document:
             self._watch(context.document)
-        self._fill()
+        if not self._tree.topLevelItemCount():
+            self._fill()
 
     def recent(self) -> tuple[str, ...]:
         """Recently added types, newest first. The search prefers them; the list does not move for them."""
@@ -117,10 +118,12 @@ class PalettePanel(QWidget):
             self._document.changed.disconnect(self._on_change)
             self._document.root.changed.disconnect(self._count)
         if isinstance(document, Document):
-            self._document = document
+            before, self._document = self._document, document
             document.changed.connect(self._on_change)
             document.root.changed.connect(self._count)  # inside of a template too, whose layers stay as they are
-            self._fill()
+            templates = any(shown is not None and shown.root.graph.templates for shown in (before, document))
+            if templates or self._search.text():
+                self._fill()
 
     def _count(self, _change: object) -> None:
         if self._counts() != self._counted:
