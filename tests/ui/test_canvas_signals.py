@@ -8,10 +8,10 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
-from PySide6.QtGui import QColor, QPainter
+from PySide6.QtCore import QEvent, QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QMouseEvent, QPainter
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLineEdit
+from PySide6.QtWidgets import QApplication, QLineEdit, QWidget
 
 from app.ui.canvas.inline_editor import InlineEditor
 from app.ui.canvas.links import LiveLink, PortDot
@@ -243,6 +243,13 @@ def test_badges_of_formats_are_seen_near_by_and_from_afar(canvas, zoom):
     assert view.grab().toImage() == before
 
 
+def hover(view: QWidget, place: QPoint) -> None:
+    """Move the pointer with no button held, whatever is held for the tests' pointer."""
+    button, keys = Qt.MouseButton.NoButton, Qt.KeyboardModifier.NoModifier
+    places = QPointF(place), QPointF(view.mapToGlobal(place))
+    QApplication.sendEvent(view, QMouseEvent(QEvent.Type.MouseMove, *places, button, button, keys))
+
+
 def test_ports_links_and_badges_under_the_pointer_show_it_and_what_they_are(canvas):
     """With the events of a pointer that moves over the canvas."""
     number_formats_of(canvas.context).set_formats({"conv": "int8"})
@@ -255,12 +262,12 @@ def test_ports_links_and_badges_under_the_pointer_show_it_and_what_they_are(canv
     places = [(dot, kit.at(canvas, dot.center())) for dot in ports]
     places += [(link, kit.at(canvas, link.path().pointAtPercent(0.5))), (badge, kit.at(canvas, badge.rect.center()))]
     for thing, place in places:
-        QTest.mouseMove(view, nowhere)
+        hover(view, nowhere)
         assert not link.emphasized
         assert not any(dot.hovered for dot in ports)
         assert canvas.formats.item.tip_at(QPointF(500, 300)) == ""
-        QTest.mouseMove(view, place - QPoint(1, 0))
-        QTest.mouseMove(view, place)
+        hover(view, place - QPoint(1, 0))
+        hover(view, place)
         assert link.emphasized is (thing is link)
         assert [dot for dot in ports if dot.hovered] == [dot for dot in ports if dot is thing]
         if isinstance(thing, PortDot):
