@@ -7,7 +7,8 @@ import pytest
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
 from designer.graph.model import ActivationSpec, Layer, Source
-from designer.operators.links import input_port, is_variadic, misfit, network_ends, port_name, refusal
+from designer.graph.template import Template
+from designer.operators.links import input_port, is_variadic, misfit, network_ends, open_sides, port_name, refusal
 from designer.operators.registry import default_registry
 
 REGISTRY = default_registry()
@@ -147,3 +148,27 @@ def test_ends_are_inputs_and_outputs_of_the_network() -> None:
     names = list(inference.graph.layers)
     assert network_ends(inference.graph, REGISTRY, names) == ["image", "small", "vector", "ids", "y"]
     assert network_ends(inference.graph, REGISTRY, ["y", "conv", "image"]) == ["y", "image"]
+
+
+@pytest.mark.parametrize(
+    ("added", "sides"),
+    [
+        (layer("new", "identity"), (True, True)),
+        (layer("new", "input"), (False, True)),
+        (layer("new", "no_such_type"), (True, True)),
+        (layer("new", "template", template="both"), (True, True)),
+        (layer("new", "template", template="given"), (False, True)),
+        (layer("new", "template", template="sink"), (True, False)),
+        (layer("new", "template", template="alone"), (False, False)),
+        (layer("new", "template", template="nowhere"), (True, True)),
+        (layer("new", "template"), (True, True)),
+        (layer("new", "identity", template="alone"), (True, True)),
+    ],
+)
+def test_an_instance_has_the_sides_of_its_template_and_other_layers_those_of_their_operators(
+    added: Layer, sides: tuple[bool, bool]
+) -> None:
+    port_in, port_out = layer("x", "template_input"), layer("y", "template_output")
+    parts = {"both": (port_in, port_out), "given": (port_out,), "sink": (port_in,), "alone": ()}
+    graph = Graph([], templates=[Template(name, ports) for name, ports in parts.items()])
+    assert open_sides(graph, REGISTRY, added) == sides

@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.inline_editor import InlineEditor
+from app.ui.canvas.node_look import node_look
 from app.ui.document.document import Document
 from app.ui.engine.context import Context
 from designer.graph.graph import Graph
@@ -50,7 +51,7 @@ def open_canvas(qtbot: QtBot, graph: Graph, size: tuple[int, int] = (1300, 700))
 
 
 def check(canvas, document) -> None:
-    """Items, places and links are those of the graph."""
+    """Items, looks, places, links and their labels are those of the graph."""
     graph = document.graph
     assert set(canvas.projection.layers) == set(graph.layers)
     assert {i.layer for i in canvas.viewer.layer_items()} == set(graph.layers)
@@ -58,9 +59,12 @@ def check(canvas, document) -> None:
     for name in graph.layers:
         item = canvas.projection[name]
         assert item.pos() == QPointF(*graph[name].position)
+        assert item.look == node_look(document, name, inspected=name == canvas.projection.inspected)
         for dot in item.inputs:
             for link in dot.links:
                 assert link.target is dot
+                shapes, number = link.source.node.look.shapes, link.source.index
+                assert link.label == (shapes[number] if number < len(shapes) else "")
                 assert link.path().pointAtPercent(1) == dot.center()
                 assert link.path().pointAtPercent(0) == link.source.center()
                 links.add((link.source.node.layer, name, dot.index))

@@ -12,9 +12,14 @@ from PySide6.QtCore import QPoint, QPointF
 from window_kit import press, show
 
 import samples
+from app.ui.canvas.canvas import Canvas
+from app.ui.canvas.layout_boxes import laid_out, levels_of
+from app.ui.shell.window import MainWindow
 from designer.files.document import read_document
 from designer.graph import commands, frames
-from designer.graph.model import Frame, Layer, Source
+from designer.graph.arrangement import Side, align, distribute
+from designer.graph.graph import Graph
+from designer.graph.model import ActivationSpec, Frame, Layer, Source
 
 
 @pytest.fixture
@@ -42,7 +47,7 @@ def crossed(canvas) -> list[tuple[str, str]]:
     return found
 
 
-def places(window) -> dict[str, tuple[int, int]]:
+def places(window: MainWindow | Canvas) -> dict[str, tuple[int, int]]:
     return {layer.name: layer.position for layer in window.context.document.graph}
 
 
@@ -133,3 +138,58 @@ def test_the_paths_of_the_selected_layer_are_marked(window):
     assert marked() == {("side", 0)}
     press(window, "Ctrl+A")
     assert marked() == set()
+
+
+def test_layers_are_aligned_and_distributed_by_their_boxes_whatever_is_written_below_them(qtbot):
+    """Shapes below are as wide and high as they are; unknown ones are not written."""
+    conv = {"features": "8", "kernel": "3x3", "padding": "same"}
+    layers = [
+        Layer("input", "input", (0, 0), params={"dims": "64x48x3"}),
+        Layer("largest", "top_k", (336, 48), (Source("input"),)),
+        Layer("plain", "identity", (672, 400)),
+        Layer("conv", "convolution", (1040, 208), (Source("input"),), conv, ActivationSpec("relu")),
+        Layer("short", "convolution", (240, 640), (Source("input"),), conv),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers))
+    document, names = canvas.context.document, ("short", "conv", "largest", "plain")
+    document.do(lambda g: commands.collapse_layers(g, ["short"], True))
+    boxes = {n: canvas.projection.entry(n).box() for n in names}
+    assert len({box.height() for box in boxes.values()}) > 2
+    assert len({canvas.projection.entry(n).area().height() - boxes[n].height() for n in names}) > 1
+    sizes = {n: box.size().toTuple() for n, box in boxes.items()}
+    canvas.context.select(names)
+    wanted = {side: align(document.graph, sizes, names, side) for side in Side}
+    wanted |= {way: distribute(document.graph, sizes, names, vertical=way) for way in (False, True)}
+    before, moved = places(canvas), set()
+    for how, edit in wanted.items():
+        canvas.distribute(vertical=how) if isinstance(how, bool) else canvas.align(how)
+        after = places(canvas)
+        assert after == before | {n: new.position for n, (_, new) in edit.layers.items()}, how
+        moved.add(tuple(after.values()))
+        document.undo()
+    assert len(moved) == len(wanted)
+
+
+def test_a_network_that_is_not_shown_is_laid_out_as_on_the_canvas(qtbot):
+    """With levels, activations, texts and several ports."""
+    conv, half = {"features": "8", "kernel": "3x3", "padding": "same"}, {"size": "2x2", "stride": "2x2"}
+    layers = [
+        Layer("input", "input", params={"dims": "64x48x3"}),
+        Layer("conv", "convolution", inputs=(Source("input"),), params=conv, activation=ActivationSpec("relu")),
+        Layer("pool", "pooling", inputs=(Source("conv"),), params=half),
+        Layer("low", "convolution", inputs=(Source("pool"),), params=conv),
+        Layer("up", "upsample", inputs=(Source("low"),)),
+        Layer("cat", "concatenation", inputs=(Source("up"), Source("conv"))),
+        Layer("largest", "top_k", inputs=(Source("cat"),)),
+        Layer("out", "output", inputs=(Source("largest"),)),
+        Layer("places", "output", inputs=(Source("largest", "indices"),)),
+        Layer("loose", "identity"),
+    ]
+    canvas = kit.open_canvas(qtbot, Graph(layers))
+    document = canvas.context.document
+    assert set(levels_of(document).values()) >= {0, 1}
+    found = laid_out(document)
+    canvas.arrange(everything=True)
+    after = places(canvas)
+    x, y = (after["input"][axis] - found["input"][axis] for axis in (0, 1))
+    assert after == {n: (place[0] + x, place[1] + y) for n, place in found.items()}

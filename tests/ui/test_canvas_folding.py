@@ -589,29 +589,51 @@ def test_a_collapsed_frame_inside_of_another_is_hidden_with_it(window):
 def test_what_a_frame_that_is_open_or_gone_once_contained_is_seen(window):
     """As in files that were written by other programs."""
     layers = [
-        Layer(name, "identity", (320 * n, 0), attributes={FOLDED: frame})
-        for n, (name, frame) in enumerate(
-            {"in_open": "open", "in_none": "none", "in_shut": "shut", "in_deep": "deep"}.items()
-        )
+        Layer(f"in_{frame}", "identity", (320 * n, 0), attributes={FOLDED: frame})
+        for n, frame in enumerate(("open", "none", "shut", "deep", "deepest"))
     ]
-    found = [
-        Frame("open", "Open", rect=(0, 200, 200, 100)),
-        Frame("shut", "Shut", rect=(800, 200, 200, 100), collapsed=True),
-    ]
-    for n, (key, outer, collapsed) in enumerate(
-        (("a", "open", False), ("b", "none", False), ("c", "shut", False), ("deep", "shut", True), ("d", "open", True))
-    ):
-        found.append(Frame(key, key, rect=(400 * n, 500, 300, 100), collapsed=collapsed, folded=outer))
-    show(window, Graph(layers, frames=found))
+    layers.append(Layer("next", "identity", (2000, 0), (Source("in_deepest"),)))
+    outer = {
+        "open": "",
+        "shut": "",
+        "a": "open",
+        "b": "none",
+        "c": "shut",
+        "deep": "shut",
+        "d": "open",
+        "deepest": "deep",
+    }
+    shut = ("shut", "deep", "deepest", "d")
+    show(
+        window,
+        Graph(
+            layers,
+            frames=[
+                Frame(key, key, rect=(400 * n, 500, 300, 100), collapsed=key in shut, folded=around)
+                for n, (key, around) in enumerate(outer.items())
+            ],
+        ),
+    )
     items = window.canvas.projection
-    visible = {key for key in graph_of(window).frames if items.frame(key).isVisible()}
-    assert visible == {"open", "shut", "a", "b", "d"}
-    assert seen(window) == {"in_open", "in_none"}
-    assert {item.frame.id for item in items.collapsed_frames} == {"shut", "d"}
-    assert [items.shown_for(name) for name in ("in_open", "in_none")] == ["in_open", "in_none"]
+
+    def shown() -> tuple[set[str], set[str], set[str]]:
+        frames_seen = {key for key in outer if items.frame(key).isVisible()}
+        return frames_seen, seen(window), {item.frame.id for item in items.collapsed_frames}
+
+    frames_seen = {"open", "shut", "a", "b", "d"}
+    assert shown() == (frames_seen, {"in_open", "in_none", "next"}, {"shut", "d"})
+    assert items.frame("shut").members == ("in_shut", "in_deep", "in_deepest")
+    assert items.link("next", 0).source.center() == items.frame("shut").end(is_input=False)
     window.structure.unfold("shut")
-    assert {key for key in graph_of(window).frames if items.frame(key).isVisible()} == visible | {"c", "deep"}
-    assert seen(window) == {"in_open", "in_none", "in_shut"}
+    frames_seen |= {"c", "deep"}
+    assert shown() == (frames_seen, {"in_open", "in_none", "next", "in_shut"}, {"deep", "d"})
+    assert items.link("next", 0).source.center() == items.frame("deep").end(is_input=False)
+    window.structure.unfold("deep")
+    assert shown() == (
+        frames_seen | {"deepest"},
+        {"in_open", "in_none", "next", "in_shut", "in_deep"},
+        {"deepest", "d"},
+    )
 
 
 def test_a_frame_takes_in_the_layers_whose_middle_is_in_it_and_the_frames_that_are_whole_in_it(window):
@@ -660,3 +682,43 @@ def test_what_is_painted_for_a_folded_layer_is_the_box_of_its_frame(window):
         assert projection.entry(name).area() == open_areas[name]
     press(window, "H")
     assert {name: projection.entry(name).area() for name in "abcde"} == open_areas
+
+
+def test_zoom_to_hidden_layers_shows_the_box_of_their_frame_and_a_frame_is_made_around_what_is_shown(window):
+    """A panel can select them."""
+    collapse(window)
+    canvas, document = window.canvas, window.context.document
+    box = canvas.projection.frame("f").seen
+    window.context.select(("c",))
+    canvas.frame_selection()
+    assert canvas.viewer.zoom == 1.0
+    assert (canvas.viewer.visible_center() - box.center()).manhattanLength() <= 4
+    canvas.viewer.go(QPointF(200, 700))
+    made = {}
+    for names in (("c",), (), ("b", "c"), ("b",)):
+        window.context.select(names)
+        canvas.add_frame()
+        (made[names],) = (frame.rect for key, frame in document.graph.frames.items() if key != "f")
+        assert canvas.viewer.selected_names() == []
+        assert window.context.selection == ()
+        kit.write(window, "A frame")
+        document.undo()
+        document.undo()
+    assert made[("b", "c")] == made[("b",)]
+    assert made[("c",)] == made[()]
+    x, y, width, height = made[()]
+    assert abs(x + width / 2 - 200) <= 16
+    assert abs(y + height / 2 - 700) <= 16
+
+
+def test_an_open_frame_takes_along_what_is_in_it_not_what_was_when_it_was_collapsed(window):
+    collapse(window)
+    press(window, "H")
+    document = window.context.document
+    document.do(lambda g: commands.move_layers(g, {"c": (512, 400), "e": (640, 0)}))
+    start = kit.at(window.canvas, QPointF(520, -52))
+    kit.drag(window.canvas, start, start + QPoint(0, -60))
+    places = {layer.name: layer.position for layer in graph_of(window)}
+    up = -64 - graph_of(window).frames["f"].rect[1]
+    assert up > 0
+    assert places == {"a": (0, 0), "b": (256, 0), "c": (512, 400), "d": (768, -up), "e": (640, -up)}

@@ -8,11 +8,12 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt
+from PySide6.QtCore import QMimeData, QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QContextMenuEvent, QDragEnterEvent, QDropEvent, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLineEdit, QTreeWidget
 
+from app.ui.canvas.links import LiveLink
 from app.ui.canvas.viewer import OPERATOR_MIME
 from app.ui.document.document import Document
 from designer.graph import commands, frames
@@ -536,6 +537,12 @@ def test_a_link_from_any_output_to_nothing_offers_what_reads_it_and_connects_tha
     after = document(canvas).graph
     assert after["identity_0"].inputs == (Source("largest", port),)
     assert canvas.projection.link("identity_0", 0).source is canvas.projection["largest"].outputs[index]
+    for selected in ((), ("input",)):
+        canvas.context.select(selected)
+        canvas.viewer.pointer = lambda: None
+        canvas.quick_add()
+        assert {"Identity", "Input", "Pooling", "One hot"} <= offers(canvas), "what the link could not go to too"
+        QTest.keyClick(canvas.findChild(QLineEdit, "quick_add.text"), Qt.Key.Key_Escape)
     assert {n: after[n] for n in before.layers} == before.layers
     document(canvas).undo()
     assert document(canvas).graph == before
@@ -565,3 +572,99 @@ def test_a_link_from_any_input_to_nothing_connects_the_layer_that_is_chosen_to_t
     add_by_search(canvas, "identity")
     assert inputs(canvas, "identity_0") == ()
     assert inputs(canvas, layer) == tuple(map(Source, inputs_after))
+
+
+def test_the_end_of_a_link_that_is_let_go_on_an_input_of_the_layer_that_it_leaves_is_taken_off(canvas):
+    """As on the layer itself and on nothing."""
+    kit.drag(canvas, kit.port(canvas, "cat", 0), kit.port(canvas, "conv"))
+    assert inputs(canvas, "cat") == (Source("input"),)
+    assert inputs(canvas, "conv") == (Source("input"),)
+    assert canvas.messages == []
+    document(canvas).undo()
+    assert document(canvas).graph == kit.small_graph()
+
+
+@pytest.mark.parametrize("linked", ["input", "output", ""])
+def test_only_a_layer_without_any_link_goes_into_the_link_on_which_it_is_dropped(canvas, linked):
+    if linked == "input":
+        document(canvas).do(lambda g: commands.connect(g, Source("input"), "free", 0))
+    elif linked == "output":
+        document(canvas).do(lambda g: commands.connect(g, Source("free"), "cat", 2))
+    before = document(canvas).graph.copy()
+    middle = kit.at(canvas, canvas.projection.link("out", 0).path().pointAtPercent(0.5))
+    grip = kit.node(canvas, "free")
+    kit.drag(canvas, grip, middle + grip - kit.at(canvas, canvas.projection["free"].box().center()))
+    after = document(canvas).graph
+    assert after["free"].position != before["free"].position
+    if linked:
+        assert {n: after[n].inputs for n in after.layers} == {n: before[n].inputs for n in before.layers}
+    else:
+        assert (after["free"].inputs, after["out"].inputs) == ((Source("cat"),), (Source("free"),))
+
+
+@pytest.mark.parametrize(("name", "side"), [("free", "output"), ("free", "input"), ("conv", "input")])
+def test_the_link_that_is_dragged_is_seen_from_its_fixed_end_to_the_pointer(canvas, name, side):
+    start = kit.output(canvas, name) if side == "output" else kit.port(canvas, name)
+    view, scene = canvas.viewer.viewport(), canvas.viewer.scene()
+    QTest.mousePress(view, kit.LEFT, pos=start)
+    QTest.mouseMove(view, start + QPoint(2, 0))
+    assert not [item for item in scene.items() if isinstance(item, LiveLink)]
+    for run in (QPoint(40, 70), QPoint(-60, 90)):
+        QTest.mouseMove(view, start + run)
+        (live,) = (item for item in scene.items() if isinstance(item, LiveLink))
+        assert live.isVisible()
+        assert live in canvas.viewer.overlays
+        place = canvas.viewer.mapToScene(start + run)
+        if name == "conv":  # the loose end of a link
+            ends = (canvas.projection["input"].outputs[0].center(), place)
+        elif side == "output":
+            ends = (canvas.projection[name].outputs[0].center(), place)
+        else:
+            ends = (place, canvas.projection[name].inputs[0].center())
+        assert (live.path().pointAtPercent(0), live.path().pointAtPercent(1)) == ends
+        assert live.pen().style() is Qt.PenStyle.DashLine
+    QTest.keyClick(canvas.viewer, Qt.Key.Key_Escape)
+    QTest.mouseRelease(view, kit.LEFT, pos=start)
+    assert not [item for item in scene.items() if isinstance(item, LiveLink)]
+
+
+@pytest.mark.parametrize("zoom", [0.26, 0.3, 1.0])
+def test_a_link_that_would_close_a_loop_is_refused_at_every_scale_however_fast_it_is_dragged(canvas, zoom):
+    """Where ports are too small to be seen, they are checked under the pointer only."""
+    canvas.viewer.zoom_by(zoom / canvas.viewer.zoom)
+    canvas.viewer.centerOn(480, 60)
+    view, end = canvas.viewer.viewport(), kit.node(canvas, "conv")
+    QTest.mousePress(view, kit.LEFT, pos=kit.output(canvas, "cat"))
+    QTest.mouseMove(view, end)
+    QTest.mouseRelease(view, kit.LEFT, pos=end)
+    assert document(canvas).graph == kit.small_graph()
+    assert canvas.messages == [("error", "Not connected: the link would create a loop")]
+
+
+@pytest.mark.parametrize("keys", [Qt.KeyboardModifier.NoModifier, SHIFT, CTRL])
+@pytest.mark.parametrize("end", [QPoint(300, 200), QPoint(-80, 120), QPoint(-90, -70)])
+def test_the_rubber_band_reaches_from_the_press_to_the_pointer_until_the_release(canvas, end, keys):
+    view, band, start = canvas.viewer.viewport(), canvas.viewer._rubber_band, kit.at(canvas, QPointF(500, 330))
+    QTest.mousePress(view, kit.LEFT, keys, start)
+    assert not band.isVisible()
+    for share in (0.5, 1.0, 0.7):
+        QTest.mouseMove(view, start + end * share)
+        assert band.isVisible()
+        assert band.geometry() == QRect(start, start + end * share).normalized()
+    QTest.mouseRelease(view, kit.LEFT, keys, start + end * 0.7)
+    assert not band.isVisible()
+
+
+def test_the_search_for_an_operator_opens_beside_the_selected_layer_also_if_it_was_out_of_view(canvas):
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.pointer = lambda: None
+    for name in ("out", "free"):
+        canvas.context.select((name,))
+        canvas.viewer.go(QPointF(-4000, 4000))
+        canvas.quick_add()
+        popup = canvas.findChild(QLineEdit, "quick_add.text").window()
+        assert popup.isVisible()
+        box = canvas.projection.entry(name).box()
+        assert canvas.viewer.seen().contains(box)
+        assert canvas._place.x() > box.right()
+        popup.hide()

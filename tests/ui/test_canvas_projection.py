@@ -552,6 +552,37 @@ def test_the_far_view_follows_the_selection_of_items(qtbot, context):
         assert all(any(rect.contains(area.center()) for rect in found) for area in areas)
 
 
+@pytest.mark.parametrize("eager", [0, 300])
+def test_a_name_that_became_free_is_used_again(qtbot, context, monkeypatch, eager):
+    """By a new layer, whose links and selection are its own."""
+    monkeypatch.setattr(module, "EAGER", eager)
+    canvas = shown(qtbot, context, kit.small_graph())
+    document, items = context.document, canvas.projection
+
+    def check() -> None:
+        for name in items.layers:
+            assert items[name].layer == name
+        kit.check(canvas, document)
+
+    context.select(("conv",))
+    check()
+    document.do(lambda g: commands.rename_layer(g, "conv", "other"))
+    assert (canvas.viewer.selected_names(), context.selection) == (["other"], ("other",))
+    document.do(lambda g: commands.add_layer(g, Layer("conv", "identity", (320, 400), (Source("input"),))))
+    document.do(lambda g: commands.connect(g, Source("conv"), "free", 0))
+    check()
+    assert items.link("conv", 0).source.node.layer == "input"
+    assert items.link("free", 0).source.node.layer == "conv"
+    assert context.selection == ("other",)
+    document.do(lambda g: commands.remove_layers(g, ["conv"]))
+    document.do(lambda g: commands.rename_layer(g, "other", "conv"))
+    check()
+    for _ in range(5):
+        document.undo()
+        check()
+    assert document.graph == kit.small_graph()
+
+
 def test_nothing_is_selected_or_marked_in_another_document_of_the_same_layers(qtbot, context, monkeypatch):
     """Layers of a large network are selected without items; none of that is left when another one is shown."""
     monkeypatch.setattr(module, "EAGER", 3)

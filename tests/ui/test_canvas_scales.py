@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication, QMenu
 from window_kit import press, show
 
 from app.ui.canvas.canvas import OPENING_ZOOM
+from app.ui.canvas.edge_scroll import EdgeScroll
 from app.ui.canvas.view import ZOOM_MAX, ZOOM_MIN
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, Frame, Layer, Source
@@ -415,3 +416,52 @@ def test_a_network_that_begins_at_a_legible_scale_keeps_it_when_the_canvas_gets_
     canvas.resize(800, 500)
     assert viewer.zoom == pytest.approx(0.5)
     assert not viewer.seen().contains(canvas.projection.entry("l0").area())
+
+
+def test_the_view_moves_only_as_far_as_a_layer_needs_to_be_seen_with_a_margin(canvas):
+    """`gap` is between the edge of the layer and that of the view, in pixels; negative outside."""
+    viewer, area = canvas.viewer, canvas.projection["free"].sceneBoundingRect()
+    margin = 2 * GRID
+    for zoom, gap, side in itertools.product((0.6, 2.0), (-200.0, -5.0, 10.0, 60.0), "lrtb"):
+        look(canvas, zoom, QPointF(0, 0))
+        half, away = QPointF(viewer.seen().width() / 2, viewer.seen().height() / 2), gap / zoom
+        viewer.go(
+            {
+                "l": QPointF(area.left() - away + half.x(), area.center().y()),
+                "r": QPointF(area.right() + away - half.x(), area.center().y()),
+                "t": QPointF(area.center().x(), area.top() - away + half.y()),
+                "b": QPointF(area.center().x(), area.bottom() + away - half.y()),
+            }[side]
+        )
+        before = viewer.visible_center()
+        canvas.show_layer("free")
+        run = (viewer.visible_center() - before) * zoom
+        along, aside = (run.x(), run.y()) if side in "lr" else (run.y(), run.x())
+        wanted = max(0.0, margin - gap) * (-1 if side in "lt" else 1)
+        assert abs(along - wanted) <= 4, (zoom, gap, side)
+        assert abs(aside) <= 4, (zoom, gap, side)
+        assert viewer.zoom == pytest.approx(zoom)
+
+
+def test_the_canvas_scrolls_faster_the_nearer_to_its_border_and_not_elsewhere(canvas):
+    size, pans, moved = canvas.viewer.viewport().size(), [], []
+    scroll = EdgeScroll(canvas.viewer, pans.append, moved.append)
+    width, height = size.width(), size.height()
+    speeds = {0: 22, -50: 22, 14: 11, 26: 2, 27: 1, 28: 0, 300: 0}
+    for at, speed in speeds.items():
+        for point, run in (
+            (QPoint(at, 300), QPoint(speed, 0)),
+            (QPoint(width - 1 - at, 300), QPoint(-speed, 0)),
+            (QPoint(300, at), QPoint(0, speed)),
+            (QPoint(300, height - 1 - at), QPoint(0, -speed)),
+            (QPoint(at, height - 1 - at), QPoint(speed, -speed)),
+        ):
+            scroll.follow(point)
+            assert scroll.active is (speed > 0)
+            scroll._step()
+            assert (pans[-1], moved[-1]) == (run, point)
+        scroll.follow(QPoint(300, 300))
+        assert not scroll.active
+    scroll.follow(QPoint(0, 0))
+    scroll.stop()
+    assert not scroll.active

@@ -295,7 +295,48 @@ def test_layers_with_and_without_items_are_selected_together(window, monkeypatch
     window.canvas.viewer.supply.marked = {"conv", "cat"}
     item.setSelected(True)
     assert set(window.canvas.viewer.selected_names()) == {"free", "conv", "cat"}
+    window.canvas.projection["conv"]  # it comes into view
+    assert sorted(window.canvas.viewer.selected_names()) == ["cat", "conv", "free"]
+    assert window.canvas.projection["conv"].isSelected()
+    kit.click(window.canvas, kit.node(window.canvas, "conv"), SHIFT)
+    assert set(window.context.selection) == {"cat", "free"}
+    kit.click(window.canvas, kit.node(window.canvas, "conv"), SHIFT)
     assert {found.layer for found in window.canvas.viewer.selected_layers()} == {"free", "conv", "cat"}
+
+
+@pytest.mark.parametrize("few", [0, 4, 100])
+def test_all_of_many_selected_layers_are_dragged_and_each_is_selected_once(qtbot, monkeypatch, few):
+    """Those near the view have items, those at the other ends of links into it have some of their links, the others are marked."""
+    monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
+    monkeypatch.setattr("app.ui.canvas.projection.FEW", few)
+    layers = [Layer("l0", "input", (0, 0), params={"dims": "16x16x3"})]
+    layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 40)]
+    canvas = kit.open_canvas(qtbot, Graph(layers))
+    viewer, items, graph = canvas.viewer, canvas.projection, canvas.context.document.graph
+    qtbot.waitUntil(lambda: not items.busy)
+    viewer.zoom_by(1 / viewer.zoom)
+    viewer.go(QPointF(3200, 0))
+    viewer.repaint()
+    every = sorted(graph.layers)
+    canvas.select_all()
+    for step in range(4):
+        if step == 1:
+            viewer.go(QPointF(6400, 0))
+            viewer.repaint()
+        elif step == 2:
+            kit.click(canvas, kit.node(canvas, "l20"), SHIFT)
+            assert set(canvas.context.selection) == {*every} - {"l20"}
+            kit.click(canvas, kit.node(canvas, "l20"), SHIFT)
+        elif step == 3:
+            canvas.context.select(tuple(every[1:]))
+            assert sorted(viewer.selected_names()) == every[1:]
+            canvas.context.select(tuple(every))
+        assert sorted(viewer.selected_names()) == sorted(canvas.context.selection) == every
+        assert bool(items.marked) is (few < 100 and step < 2), "a press makes the items"
+        assert all(name not in items._nodes for name in items.marked)
+    start = kit.node(canvas, "l20")
+    kit.drag(canvas, start, start + QPoint(0, 64))
+    assert {layer.position[1] for layer in graph} == {64}
 
 
 def test_a_selected_link_stays_when_the_view_moves_far_away(window, monkeypatch):

@@ -8,14 +8,20 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
-from PySide6.QtCore import QPoint, QPointF, QRectF
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLineEdit
 
+from app.ui.canvas.inline_editor import InlineEditor
+from app.ui.canvas.links import LiveLink, PortDot
 from app.ui.document.document import Document
 from app.ui.engine.number_formats import number_formats_of
 from app.ui.engine.run_health import run_health_of
+from app.ui.widgets.tooltips import plain_tip
+from designer.graph import commands, frames
 from designer.graph.graph import Graph
-from designer.graph.model import Layer, Source
+from designer.graph.model import Frame, Layer, Source
 from designer.graph.template import Template
 from designer.profiling.heat import Heat, Metric
 from designer.training.health import Health, Problem
@@ -177,3 +183,118 @@ def test_formats_and_colors_are_on_the_layers_of_the_document_that_is_shown(canv
     context.set_document(other)
     (badge,) = canvas.formats.item.badges
     assert canvas.projection.entry("conv").area().intersects(badge.rect)
+
+
+def test_a_document_that_is_no_longer_shown_changes_nothing_on_the_canvas(canvas):
+    """Neither by an edit, nor by a layer that is inserted, nor by states; the selection and the drag stay."""
+    context, former = canvas.context, canvas.context.document
+    other = Document(kit.small_graph(), context.registry, parent=context)
+    context.set_document(other)
+    context.select(("conv",))
+    before = other.graph.copy()
+
+    def add(name: str, place: tuple[int, int]):
+        return lambda g: commands.add_layer(g, Layer(name, "identity", place))
+
+    assert other.do(add("new", (320, 16)))
+    assert former.insert(add("new", (320, 20)))
+    assert former.do(lambda g: commands.set_params(g, {"input": {"dims": "16x16x1"}}))
+    assert other.graph["new"].position == (320, 16)
+    other.undo()
+    assert other.graph == before
+    assert former.do(lambda g: commands.remove_layers(g, ["conv"]))
+    assert context.selection == ("conv",)
+    kit.check(canvas, other)
+    assert canvas.messages == []
+
+
+def test_a_double_click_on_the_title_of_an_open_frame_edits_its_text(canvas):
+    context = canvas.context
+    context.document.do(lambda g: frames.set_frame(g, "f", Frame("f", "Title", "text", rect=(272, 300, 304, 160))))
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.centerOn(420, 200)
+    title = kit.at(canvas, canvas.projection.frame("f").seen.topLeft() + QPointF(60, 14))
+    kit.click(canvas, title)
+    QTest.mouseDClick(canvas.viewer.viewport(), kit.LEFT, pos=title)
+    (editor,) = canvas.viewer.viewport().findChildren(InlineEditor)
+    assert editor.field.toPlainText() == "Title\ntext"
+    editor.discard()
+
+
+@pytest.mark.parametrize("zoom", [1.0, 0.1])
+def test_badges_of_formats_are_seen_near_by_and_from_afar(canvas, zoom):
+    canvas.minimap.want(False)
+    canvas.viewer.zoom_by(zoom / canvas.viewer.zoom)
+    canvas.viewer.centerOn(480, 100)
+    view, formats = canvas.viewer.viewport(), number_formats_of(canvas.context)
+    plain = view.grab().toImage()
+    before = plain.copy()
+    formats.set_formats({"conv": "int8"})
+    marked = view.grab().toImage()
+    area = canvas.projection.entry("conv").area()
+    around = kit.rect(canvas, area.adjusted(-20, 0, 20, 40)).adjusted(-6, -6, 6, 6)
+    assert plain.copy(around) != marked.copy(around)
+    for image in (plain, marked):
+        painter = QPainter(image)
+        painter.fillRect(around, QColor("black"))
+        painter.end()
+    assert plain == marked, "nothing else has changed"
+    formats.set_formats({})
+    assert view.grab().toImage() == before
+
+
+def test_ports_links_and_badges_under_the_pointer_show_it_and_what_they_are(canvas):
+    """With the events of a pointer that moves over the canvas."""
+    number_formats_of(canvas.context).set_formats({"conv": "int8"})
+    canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
+    canvas.viewer.centerOn(480, 60)
+    view, items = canvas.viewer.viewport(), canvas.projection
+    link, (badge,) = items.link("out", 0), canvas.formats.item.badges
+    nowhere = kit.at(canvas, QPointF(500, 300))
+    ports = {dot: dot.look.tip for name in ("conv", "cat") for dot in (*items[name].inputs, *items[name].outputs)}
+    places = [(dot, kit.at(canvas, dot.center())) for dot in ports]
+    places += [(link, kit.at(canvas, link.path().pointAtPercent(0.5))), (badge, kit.at(canvas, badge.rect.center()))]
+    for thing, place in places:
+        QTest.mouseMove(view, nowhere)
+        assert not link.emphasized
+        assert not any(dot.hovered for dot in ports)
+        assert canvas.formats.item.tip_at(QPointF(500, 300)) == ""
+        QTest.mouseMove(view, place - QPoint(1, 0))
+        QTest.mouseMove(view, place)
+        assert link.emphasized is (thing is link)
+        assert [dot for dot in ports if dot.hovered] == [dot for dot in ports if dot is thing]
+        if isinstance(thing, PortDot):
+            carried = thing.carried()
+            assert bool(carried) is bool(thing.links or not thing.is_input)
+            tip = f"{ports[thing]}, currently {carried}" if carried else ports[thing]
+            assert thing.toolTip() == plain_tip(tip)
+        elif thing is badge:
+            assert canvas.formats.item.toolTip() == badge.tip == "INT8"
+
+
+def test_what_lies_on_what_and_what_takes_clicks(canvas):
+    """Links below layers; badges, colors and marks above them; the link that is dragged above links and below marks."""
+    document, view = canvas.context.document, canvas.viewer.viewport()
+    document.do(lambda g: frames.set_frame(g, "f", Frame("f", "Title", rect=(272, 300, 304, 160))))
+    start = kit.output(canvas, "free")
+    QTest.mousePress(view, kit.LEFT, pos=start)
+    QTest.mouseMove(view, start + QPoint(30, 60))
+    (live,) = (item for item in canvas.viewer.scene().items() if isinstance(item, LiveLink))
+    stack = [
+        canvas.projection.frame("f"),
+        canvas.projection.link("out", 0),
+        canvas.projection["conv"],
+        live,
+        canvas.formats.item,
+        canvas.differences.item,
+    ]
+    heights = [item.zValue() for item in stack]
+    assert heights == sorted(heights)
+    assert len(set(heights)) == len(heights)
+    for item in (live, canvas.formats.item, canvas.differences.item, canvas.heat.item):
+        assert item.acceptedMouseButtons() is Qt.MouseButton.NoButton
+        assert item in canvas.viewer.overlays
+    for item in (canvas.projection.link("out", 0), canvas.projection["conv"], canvas.projection.frame("f")):
+        assert item.flags() & item.GraphicsItemFlag.ItemIsSelectable
+    canvas.viewer.cancel_drag()
+    QTest.mouseRelease(view, kit.LEFT, pos=start)

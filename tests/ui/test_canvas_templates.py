@@ -59,6 +59,16 @@ def test_of_instances_of_two_templates_neither_is_meant(window):
         window.context.select(names)
         assert [layer.name for layer in window.structure.instances()] == list(names)
         assert window.structure.template() == meant
+    window.context.enter("group_1")
+    window.context.document.do(lambda g: template_commands.make_template(g, ["block_2"], "third"))
+    for names, meant in (
+        ((), "residual_group"),
+        (("block_1",), "residual_block"),
+        (("third_0",), "third"),
+        (("block_1", "third_0"), ""),
+    ):
+        window.context.select(names)
+        assert window.structure.template() == meant
 
 
 def test_an_instance_of_a_template_that_does_not_exist_can_neither_be_entered_nor_dissolved_nor_renamed(window):
@@ -566,6 +576,41 @@ def test_the_question_for_a_name_counts_the_instances(window, count, text):
     name_it(window, "other")
     assert list(window.context.root.graph.templates) == ["other"]
     assert window.context.scope[-1].template == "other"
+
+
+@pytest.mark.parametrize(
+    ("names", "layers", "inputs", "outputs"),
+    [
+        (("conv",), "1 layer", "1 input", "1 output"),
+        (("cat",), "1 layer", "2 inputs", "1 output"),
+        (("conv", "free"), "2 layers", "1 input", "2 outputs"),
+        (("fork",), "1 layer", "1 input", "2 outputs"),
+        (("cat", "fork"), "2 layers", "2 inputs", "3 outputs"),
+        (("free",), "1 layer", "0 inputs", "1 output"),
+    ],
+)
+def test_the_question_for_a_template_counts_layers_and_ports(window, names, layers, inputs, outputs):
+    graph = kit.small_graph()
+    show(window, graph)
+    document = window.context.document
+    document.do(lambda g: commands.add_layer(g, Layer("fork", "top_k", (320, 400), (Source("input"),))))
+    for name, source in (("one", Source("fork")), ("two", Source("fork", "indices"))):
+        document.do(lambda g, n=name, s=source: commands.add_layer(g, Layer(n, "identity", (640, 400), (s,))))
+    window.context.select(names)
+    window.structure.ask_template()
+    line = window.findChild(QLineEdit, "template_name.name")
+    shown = [label.text() for label in line.window().findChildren(QLabel)]
+    text = (
+        f"The selection ({layers}) is moved into the template and replaced by an instance with {inputs} and {outputs}. "
+        f"Weights are then stored under the name of the instance: {names[0]} becomes <instance>.{names[0]}."
+    )
+    assert text in shown, shown
+    before = set(document.graph.layers)
+    name_it(window, "part")
+    made = set(document.graph.layers) - before
+    assert window.context.selection == tuple(made) == ("part_0",)
+    template = document.graph.templates["part"]
+    assert [len(template.inputs), len(template.outputs)] == [int(text.split()[0]) for text in (inputs, outputs)]
 
 
 def test_the_canvas_menu_has_what_can_be_done_with_templates(window):

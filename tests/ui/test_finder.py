@@ -35,7 +35,7 @@ def network() -> Graph:
             Layer("second", "convolution", (640, 0), (Source("First"),), CONV),
             Layer("out", "output", (1280, 0), (Source("third"),)),
             Layer("open_b", "pooling", (640, 320)),
-            Layer("open_a", "pooling", (320, 320)),
+            Layer("open_a", "pooling", (320, 320), params={"strange": "1"}),
             Layer("open_c", "convolution", (960, 320), (), {**CONV, "kernel": "0x0", "features": "many"}),
         ]
     )
@@ -107,6 +107,7 @@ def test_problems_are_gone_through_from_the_selected_layer(canvas: Canvas, finde
         finder.next_problem(step)
         (name,) = context.selection
         worst = next(d for d in context.document.diagnostics() if d.layer == name)
+        assert name != "open_a" or sum(d.layer == name for d in context.document.diagnostics()) == 2
         level, text = canvas.messages[-1]
         assert level == worst.severity.value
         assert text.startswith(worst.message)
@@ -154,8 +155,10 @@ def test_the_search_remembers_its_text_and_goes_on_from_there(canvas: Canvas, fi
     popup._choose()
     assert popup.isVisible()
     popup._edit.setText("kernel=3x3")
+    assert not canvas.viewer.hasFocus()
     popup._edit.returnPressed.emit()
     assert not popup.isVisible()
+    assert canvas.viewer.hasFocus()
     assert canvas.context.selection == ("First",)
     finder.next()
     assert not popup.isVisible()

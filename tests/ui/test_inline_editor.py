@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
-from PySide6.QtCore import QRect, Qt
+from PySide6.QtCore import QEvent, QRect, Qt
+from PySide6.QtGui import QFocusEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QGraphicsScene, QGraphicsView, QLineEdit, QVBoxLayout, QWidget
 from shiboken6 import isValid
@@ -188,3 +189,13 @@ def test_the_view_has_the_keyboard_afterwards_whatever_else_is_in_the_window(qtb
     end(opened)
     assert opened.state == "closed"
     assert view.hasFocus()
+
+
+@pytest.mark.parametrize("reason", Qt.FocusReason)
+def test_only_another_window_and_a_menu_leave_the_field_open_when_it_loses_the_keyboard(view, reason):
+    opened = Opened(view, lines=False)
+    opened.type("new")
+    QApplication.sendEvent(opened.editor.field, QFocusEvent(QEvent.Type.FocusOut, reason))
+    stays = reason in (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason)
+    assert opened.state == ("open" if stays else "closed")
+    assert opened.accepted == ([] if stays else ["new"])

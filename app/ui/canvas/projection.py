@@ -184,10 +184,12 @@ class Projection:
     def select(self, names: Iterable[str]) -> list[LayerItem]:
         """The items to select for these layers. If many have no items, these are only marked as selected."""
         known = [n for n in names if n in self._layers]
-        self.marked = {n for n in known if n not in self.whole}
-        if len(self.marked) <= FEW:
+        without = {n for n in known if n not in self._nodes}
+        if len(without) <= FEW:
             self.marked = set()
-        return [self._complete(n) for n in known if n not in self.marked]
+            return [self._complete(n) for n in known]
+        self.marked = without
+        return [self._nodes[n] for n in known if n in self._nodes]
 
     def make_marked(self) -> None:
         """Create the items of all selected layers."""
