@@ -341,3 +341,34 @@ def test_the_dialog_begins_with_its_search_and_the_first_action(shortcuts, qtbot
     qtbot.addWidget(dialog)
     assert dialog.focusWidget() is dialog.search
     assert dialog._action() == next(iter(shortcuts.actions))
+
+
+def test_the_search_holds_after_every_change_of_keys(shortcuts, qtbot):
+    """The rows that are shown are those with all words in their title, keys or description, as they are now."""
+    dialog = ShortcutsDialog(shortcuts, None)
+    qtbot.addWidget(dialog)
+    rows = range(dialog.list.topLevelItemCount())
+
+    def check(text: str) -> None:
+        items = [dialog.list.topLevelItem(row) for row in rows]
+        lines = [" ".join(item.text(column) for column in range(3)).casefold() for item in items]
+        found = [all(word in line for word in text.casefold().split()) for line in lines]
+        assert [not item.isHidden() for item in items] == found
+        assert 0 < sum(found) < len(found)
+
+    for text in ("f12", "ctrl undo"):
+        shortcuts.change("edit.undo", ("F12",))
+        dialog.search.setText(text)
+        dialog.select("edit.undo")
+        dialog._fill()
+        check(text)
+        dialog.editor.setKeySequence(QKeySequence("Ctrl+D"))
+        dialog.add.click()
+        check(text)
+        assert (dialog._action(), dialog.search.text()) == ("edit.undo", text)
+        dialog.reset.click()
+        dialog.preset.setCurrentIndex(1)
+        dialog.preset.activated.emit(1)
+        shortcuts.change("edit.copy", ("Ctrl+D", "F12"))
+        dialog._fill()
+        check(text)
