@@ -133,6 +133,19 @@ def test_requests_are_answered_in_order_and_busy_is_told(stand_in: EngineClient,
     assert asker.done == [PingReply(1), PingReply(2)]
     assert busy == [True, False]
     assert asker.progress == [ProgressEvent(1, 1, 2, "half"), ProgressEvent(2, 1, 2, "half")]
+    busy.clear()
+    left = [PingRequest(), PingRequest()]
+
+    def again(reply: object) -> None:
+        """Ask when the answer is there: the client is not busy then, and again after that."""
+        asker.done.append((stand_in.busy, list(busy)))
+        if left:
+            stand_in.ask(left.pop(), asker, again)
+
+    stand_in.ask(left.pop(), asker, again)
+    qtbot.waitUntil(lambda: len(asker.done) == 4)
+    assert asker.done[2:] == [(False, [True, False]), (False, [True, False] * 2)]
+    assert busy == [True, False] * 2
 
 
 def test_a_refusal_arrives_as_diagnostics(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:

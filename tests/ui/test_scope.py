@@ -371,6 +371,22 @@ def test_every_path_of_the_engine_leads_to_its_layer():
         assert name in inside, path
 
 
+def test_every_path_of_the_engine_is_that_of_one_layer_in_sight_at_every_level(qapp):
+    """The layer itself, or the instance around it, also where the names of others begin like theirs."""
+    graph = nested()
+    context = Context(default_registry())
+    context.set_document(Document(graph, context.registry, parent=context))
+    ways = {path: find_layer(graph, path) for path in inline(graph, context.registry).layers}
+    for scope in sorted({way[:depth] for way, _ in ways.values() for depth in range(len(way) + 1)}):
+        assert context.set_scope(scope)
+        for path, (way, name) in ways.items():
+            steps = (*(step.instance for step in way), name)
+            expected = steps[len(scope)] if way[: len(scope)] == scope else ""
+            assert context.in_sight(path) == expected, (scope, path)
+            assert (context.path_of(expected) == path) is (expected == name and way == scope)
+        assert context.in_sight("absent") == ""
+
+
 def test_the_inside_of_an_instance_is_trained_only_where_the_instance_is(qapp):
     """One in the training branch, and one of the same name inside of a template, which is not in it."""
     root = Document(nested(), default_registry())
