@@ -116,6 +116,19 @@ def test_a_file_is_shown_where_it_was_left(context):
     assert context.scope == ()
     context.set_document(first)
     assert context.scope == (ScopeStep("group_1", "residual_group"),)
+    block = next(layer.name for layer in context.document.graph if layer.type == "template")
+    context.enter(block)
+    deeper = context.scope
+    assert len(deeper) == 2
+    for mine, other in ((deeper, ()), (deeper[:1], deeper[:1]), ((), deeper), (deeper, deeper[:1])):
+        assert context.set_scope(mine)  # wherever it was left the last time
+        context.set_document(second)
+        assert context.set_scope(other)
+        context.set_document(first)
+        assert context.scope == mine
+        context.set_document(second)
+        assert context.scope == other
+        context.set_document(first)
 
 
 def test_paths_of_the_engine_lead_to_layers_and_back(qtbot, context):
