@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -398,6 +399,38 @@ def test_every_path_of_the_engine_is_that_of_one_layer_in_sight_at_every_level(q
             assert context.in_sight(path) == expected, (scope, path)
             assert (context.path_of(expected) == path) is (expected == name and way == scope)
         assert context.in_sight("absent") == ""
+
+
+@pytest.mark.parametrize("order", list(permutations("ABC")))
+def test_the_way_into_a_template_is_the_shortest_one(qapp, order):
+    """Through the first instances on it, in whatever order templates stand in the network."""
+
+    def template(name: str, *inner: str) -> Template:
+        instances = (Layer(f"in_{each}", "template", params={"template": each}) for each in inner)
+        return Template(name, (Layer("x", "template_input"), Layer("y", "template_output"), *instances))
+
+    templates = (template("A", "B"), template("B", "T"), template("C", "D", "T"), template("D", "T"))
+    layers = [Layer(f"{name.lower()}_{n}", "template", params={"template": name}) for name in order for n in (1, 2)]
+    context = Context(default_registry())
+    graph = Graph(layers, templates=(*templates, template("T"), template("unused", "alone"), template("alone")))
+    context.set_document(Document(graph, context.registry, parent=context))
+    expected = {
+        "A": (ScopeStep("a_1", "A"),),
+        "B": (ScopeStep("b_1", "B"),),
+        "D": (ScopeStep("c_1", "C"), ScopeStep("in_D", "D")),
+        "T": (ScopeStep("b_1", "B"), ScopeStep("in_T", "T")),
+        "alone": (ScopeStep("", "alone"),),
+    }
+    if order.index("C") < order.index("B"):
+        expected["T"] = (ScopeStep("c_1", "C"), ScopeStep("in_T", "T"))
+    for name, way in expected.items():
+        assert context.way_to(name) == way
+        assert context.set_scope(way)
+    without = [layer for layer in layers if layer.params["template"] != "B"]
+    graph = Graph(without, templates=(*templates, template("T")))
+    context.set_document(Document(graph, context.registry, parent=context))
+    assert context.way_to("T") == (ScopeStep("c_1", "C"), ScopeStep("in_T", "T"))
+    assert context.way_to("B") == (ScopeStep("a_1", "A"), ScopeStep("in_B", "B"))
 
 
 def test_the_inside_of_an_instance_is_trained_only_where_the_instance_is(qapp):
