@@ -155,7 +155,9 @@ def test_nodes_are_as_large_as_the_font_of_the_application_requires(qtbot, conte
     assert layout(canvas.projection["cat"].look) == small
 
 
-@pytest.mark.parametrize(("below", "around"), [(-90, False), (-40, True), (-2, True), (1, True), (3, False), (300, False)])
+@pytest.mark.parametrize(
+    ("below", "around"), [(-90, False), (-40, True), (-2, True), (1, True), (3, False), (300, False)]
+)
 def test_links_go_around_a_layer_and_the_shape_below_it(qtbot, context, below, around):
     """`below` is how far the line of the link is below the text that is below the box."""
     layers = [
