@@ -86,6 +86,25 @@ def all_weights(folder: Path) -> tuple[object, ...]:
     return ("--weights", folder / "all")
 
 
+PATHS = (
+    "--data",
+    "photos",
+    "--validation",
+    "more/held out",
+    "--from-weights",
+    "",
+    "--optimizer",
+    "data",
+    "--no-compile",
+)
+
+
+def at(folder: Path) -> dict[str, str | bool]:
+    """Options of train.py, with files and folders where the command was given: the trainer has another working folder."""
+    data, validation = str(folder / "photos"), str(folder / "more" / "held out")
+    return {"data": data, "validation": validation, "from_weights": "", "optimizer": "data", "compile": False}
+
+
 SHARED = ("--threads", 3, "--trust-custom", DIGEST)
 ENGINE = ("--engine", "torch", "--precision", "fp16", "--layout", "nhwc", "--device", "cuda")
 IN_ENGINE = RunOptions("torch", "fp16", "nhwc", "cuda", 3)
@@ -268,11 +287,12 @@ def train(folder: Path) -> Case:
         "~/python",
         "--ema",
         "0.5",
+        *PATHS,
         "--trust-custom",
         DIGEST,
     )
     usual = (folder / "plain_pytorch", {}, None)
-    expected = (folder / "p", {"ema": "0.5"}, ("gpu", "~/python"))
+    expected = (folder / "p", {"ema": "0.5", **at(Path.cwd())}, ("gpu", "~/python"))
     return Case(("train", folder / "plain.xml"), options, "designer.training.ssh_host.start", found, usual, expected)
 
 
@@ -283,12 +303,12 @@ def sweep(folder: Path) -> Case:
 
     words = ("sweep", folder / "plain.xml", "--grid", "lr=0.1,0.2", "--grid", "seed=1,2")
     options = (
-        "--output", folder / "s", "--random", 3, "--parallel", 2, "--cluster", "here:1", "--steps", "5", "--trust-custom", DIGEST
+        "--output", folder / "s", "--random", 3, "--parallel", 2, "--cluster", "here:1", "--steps", "5", *PATHS, "--trust-custom", DIGEST
     )  # fmt: skip
     every = trials([Axis.parse("lr=0.1,0.2"), Axis.parse("seed=1,2")], 0)
     drawn = trials([Axis.parse("lr=0.1,0.2"), Axis.parse("seed=1,2")], 3)
     usual = (folder / "plain_sweep", [trial.title for trial in every], {}, Place())
-    expected = (folder / "s", [trial.title for trial in drawn], {"steps": "5"}, Place(2, "here:1"))
+    expected = (folder / "s", [trial.title for trial in drawn], {"steps": "5", **at(Path.cwd())}, Place(2, "here:1"))
     return Case(words, options, "app.engine.sweep_process.conduct", found, usual, expected)
 
 

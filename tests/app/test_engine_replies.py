@@ -430,6 +430,29 @@ def test_a_run_before_another_run_or_an_interrupt_is_superseded(monkeypatch: pyt
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("later", "runs"),
+    [
+        ((), True),
+        ((PingRequest(),), True),
+        ((InterruptRequest(),), False),
+        ((PingRequest(), InterruptRequest(), PingRequest()), False),
+        ((PingRequest(), RunRequest()), False),
+        ((InterruptRequest(), RunRequest()), False),
+    ],
+)
+def test_a_run_that_waits_is_left_out_for_one_later_request(
+    monkeypatch: pytest.MonkeyPatch, later: tuple[Any, ...], runs: bool
+) -> None:
+    lines = [line_of(asked(number, request)) for number, request in enumerate((RunRequest(), *later, QuitRequest()), 1)]
+    events, order = served(lines, lambda found: EmptyReply(), monkeypatch)
+    assert [number for number in order if number != "interrupt"] == list(range(1 if runs else 2, len(lines) + 1))
+    assert [type(event) for event in events[1:]] == [
+        DoneEvent if runs else SupersededEvent,
+        *[DoneEvent] * (len(lines) - 1),
+    ]
+
+
 def test_what_goes_wrong_in_an_answer(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     findings = (Diagnostic("a", "first"), Diagnostic("b", "second"))
     errors = iter([InterruptedRunError(), DiagnosticError(findings), MemoryError(), ZeroDivisionError("by zero")])

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as replaced
 from PIL import Image
 from runtime_networks import layer
 
@@ -486,3 +487,18 @@ def test_the_example_of_the_check_is_the_middle_of_an_image(tmp_path, width, hei
     top, left = (height - 12) // 2, (width - 18) // 2
     np.testing.assert_array_equal(np.round(image[0, 0] * 255), ramp[top : top + 12, left : left + 18])
     assert content == "the middle of large.png"
+
+
+@pytest.mark.parametrize(("fixed", "used"), [((520, None), (520, 512)), ((None, 530), (512, 530)), ((None, None), (512, 512)),
+                                             ((520, 530), (520, 530)), ((8, 600), (8, 600)), ((541, 8), None)])  # fmt: skip
+def test_only_open_sizes_of_an_example_are_limited(tmp_path, fixed, used):
+    entry = replaced(GUIDE, height=fixed[0], width=fixed[1])
+    ramp = (np.arange(540)[:, None] * 7 + np.arange(620)[None, :]).astype(np.uint8)
+    Image.fromarray(ramp).save(tmp_path / "large.png")
+    found = deployment._example(entry, tmp_path / "large.png")
+    if used is None:
+        assert found is None
+        return
+    top, left = (540 - used[0]) // 2, (620 - used[1]) // 2
+    expected = ramp[top : top + used[0], left : left + used[1]]
+    np.testing.assert_array_equal(np.round(found[0][0, 0] * 255), expected)

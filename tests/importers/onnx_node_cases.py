@@ -531,6 +531,15 @@ def resizes() -> Iterator[NodeCase]:
         yield NodeCase(
             "Resize", image, {"scales": np.array([1, 1, 0.5, 1.5], np.float32)}, attributes, order=["x", "", "scales"]
         )
+    smooth = {**half, "antialias": 1, "exclude_outside": 1}
+    for mode in ({"mode": "linear"}, {"mode": "cubic", "cubic_coeff_a": -0.5}):
+        for height, width in ((3, 5), (3, 14), (11, 4)):
+            sizes = {"sizes": ints(2, 3, height, width)}
+            yield NodeCase("Resize", x(2, 3, 8, 9), sizes, {**mode, **smooth}, order=["x", "", "", "sizes"])
+    for mode in ({"mode": "linear"}, {"mode": "cubic"}):  # a larger image is not smoothed
+        for height, width in ((11, 14), (16, 18)):
+            sizes, attributes = {"sizes": ints(2, 3, height, width)}, {**mode, **half, "antialias": 1}
+            yield NodeCase("Resize", x(2, 3, 8, 9), sizes, attributes, order=["x", "", "", "sizes"])
     yield NodeCase("Upsample", image, {"scales": np.array([1, 1, 3, 2], np.float32)}, {"mode": "nearest"}, opset=9)
     yield NodeCase(
         "Resize", x(2, 3, 7, 7), {"scales": np.array([1, 1, 1.5, 1.3], np.float32)}, floor, order=["x", "", "scales"]
@@ -661,7 +670,11 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
         ({"mode": "nearest"}, (1, 1, 2, 2), 20, "other positions"),
         ({"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, (1, 1, 2, 2), 20, "other positions"),
         ({"mode": "cubic", "exclude_outside": 1}, (1, 1, 2, 2), 20, "other positions"),
-        (cubic, (1, 1, 2, 2), 20, "cubic coefficient"),
+        (cubic, (1, 1, 2, 2), 20, "cubic coefficient is not -0.75"),
+        ({"mode": "linear", "antialias": 1}, (1, 1, 2, 0.5), 20, "repeats the border"),
+        ({**cubic, "antialias": 1}, (1, 1, 1, 0.5), 20, "repeats the border"),
+        ({"mode": "cubic", "antialias": 1, "exclude_outside": 1}, (1, 1, 1, 0.5), 20, "cubic coefficient is not -0.5"),
+        ({"mode": "linear", "antialias": 1, "exclude_outside": 1}, (1, 1, 1.5, 1.2), 20, "other positions"),
         (floor, (1, 2, 2, 2), 20, "height and width only"),
         ({"mode": "linear"}, (1, 1, 0.51, 0.51), 20, "ratios of sizes"),
         (

@@ -186,6 +186,26 @@ def test_a_document_that_is_right_at_its_own_size_only_has_a_note(registry: Regi
     assert original.asked == [image(8)]
 
 
+@pytest.mark.parametrize("bound", [(), ("scale",)])
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_size_that_only_the_original_accepts_bounds_the_document(
+    place: int, bound: Sequence[str], registry: Registry
+) -> None:
+    """If values follow from the size, it is a note; otherwise, and before the document agreed once, it is left out."""
+    cases = [image(4), image(8)]
+    cases.insert(place, {"x": ((1, 5, 4, 6), "float32")})  # the document reads three channels
+    original = StubOriginal(cases, same, bound)
+    found = compared(registry, original)
+    assert original.asked == ([cases[place]] if place else [])
+    if not place:
+        assert found == {"not_compared_because": found["not_compared_because"]}
+        assert "needs 3 channels" in found["not_compared_because"]
+        return
+    assert [case.inputs["x"] for case in found["cases"]] == [(1, 3, 4, 6), (1, 3, 8, 6)]
+    assert (found["max_abs_difference"], bool(found["size_note"])) == (0, bool(bound))
+    assert ("values of 'scale' from the size" in found["size_note"]) == bool(bound)
+
+
 @pytest.mark.parametrize(("count", "words"), [(5, "'e' from"), (6, "'e' and more layers from")])
 def test_the_note_names_at_most_five_layers(count: int, words: str, registry: Registry) -> None:
     found = compared(registry, StubOriginal([image(4), image(8)], off_by({8: 1.0}), "abcdef"[:count]))

@@ -85,6 +85,28 @@ CASES = {
         [image(), layer("f", "flatten", "in"), layer("c", "convolution", "f"), *end("c")],
         {"Reshape 'f' to rank 4": {"shape": "576,1,1"}},
     ),
+    "one axis too many": (
+        [
+            layer("in", "tensor_input", shape="5,1,8"),
+            layer("a", "multi_head_attention", "in", heads="2"),
+            layer("out", "output", "a", analysis_view="tensor"),
+        ],
+        {
+            "Squeeze 'in' to rank 3": {"axes": "2"},
+            "Flatten 'in' to rank 3": {"start_axis": "2", "end_axis": "-1"},
+        },
+    ),
+    "one axis too many behind a batch of one": (
+        [
+            layer("in", "tensor_input", shape="1,5,1,8", batch="false"),
+            layer("a", "multi_head_attention", "in", heads="2"),
+            layer("out", "output", "a", analysis_view="tensor"),
+        ],
+        {
+            "Squeeze 'in' to rank 3": {"axes": "2"},
+            "Flatten 'in' to rank 3": {"start_axis": "2", "end_axis": "-1"},
+        },
+    ),
     "one missing axis": (
         [image(), layer("f", "flatten", "in", start_axis="1", end_axis="2"), layer("c", "convolution", "f"), *end("c")],
         {"Give 'f' a new axis 1": {"axis": "1"}},

@@ -118,11 +118,14 @@ def test_a_budget_that_is_not_met_is_reported(unet: Validation) -> None:
 def test_the_middle_of_large_images_is_used(
     registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    height, width = 47, 40
     monkeypatch.setattr(mixed, "LARGEST_SIDE", 32)
-    pixels = np.random.default_rng(0).integers(0, 256, (44, 32, 3), np.uint8)
-    Image.fromarray(pixels).save(tmp_path / "tall.png")
+    pixels = np.random.default_rng(0).integers(0, 256, (height, width, 3), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "large.png")
     (used,) = validated(large(), registry, tmp_path).images.values()
-    np.testing.assert_allclose(used[0].transpose(1, 2, 0), pixels[6:38] / 255, atol=1e-6)
+    top, left = (height - 32) // 2, (width - 32) // 2
+    expected = pixels[top : top + 32, left : left + 32]
+    np.testing.assert_allclose(used[0].transpose(1, 2, 0), expected / 255, atol=1e-6)
 
 
 def test_overflow_is_named_with_its_magnitude_and_bfloat16_is_offered(registry: Registry, photos: Path) -> None:

@@ -140,6 +140,8 @@ def test_half_of_what_is_free_on_the_device_is_used(small_inference, small_weigh
     assert [len(group) for group in in_turns([first] * 5)] == [2, 2, 1]
     assert asked == ["cuda:1"]
     assert [len(group) for group in in_turns([first] * 5, limit=needed - 1)] == [1] * 5
+    for limit in (2 * needed, 3 * needed - 1):  # what a group leaves is not added to the next one
+        assert [len(group) for group in in_turns([first] * 7, limit=limit)] == [2, 2, 2, 1]
     assert [len(group) for group in in_turns([first] * 5, limit=5 * needed)] == [5]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +16,8 @@ from designer.graph.model import Layer
 from designer.training.metrics import Curves
 from designer.training.run_folder import RunFolder
 from designer.training.sweep import Axis, Result, Sweep, Trial, best_value, rate, trials
-from designer.training.watched_run import RunState
-from designer.training.watched_sweep import SweepSnapshot
+from designer.training.watched_run import RunSnapshot, RunState
+from designer.training.watched_sweep import SweepSnapshot, best_trial
 
 
 def test_a_sweep_is_named_after_its_settings(tmp_path: Path) -> None:
@@ -116,6 +117,38 @@ def test_the_metric_that_decides_and_its_best_value(
 ) -> None:
     assert best_value(curves(**columns)) == best
     assert rate(curves(**columns)) == (best[1] if best[0] != "loss" or best[1] is None else -best[1])
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "best"),
+    [
+        ("loss", [0.5, 0.25, None], 0.25),
+        ("psnr", [30.0, 20.0, 25.0, None], 30.0),
+        ("accuracy", [0.0, None, -1.0], 0.0),
+        ("loss", [0.5, 0.25, 0.25], 0.25),  # of equal ones the first
+        ("psnr", [None, None], None),
+        ("psnr", [], None),
+    ],
+)
+def test_the_best_trial_is_the_same_as_in_the_results_in_every_order(
+    metric: str, values: list[float | None], best: float | None, tmp_path: Path
+) -> None:
+    shots = [
+        RunSnapshot(RunFolder(tmp_path / str(n)), curves=curves(**({} if value is None else {metric: [value]})))
+        for n, value in enumerate(values)
+    ]
+    for turn in itertools.permutations(shots):
+        found = best_trial(turn)
+        results = [
+            Result(Trial(n, {}), shot.folder, None, 0, *best_value(shot.curves)) for n, shot in enumerate(turn, 1)
+        ]
+        first = min(results, key=lambda result: result.order, default=None)
+        if best is None:
+            assert found is None
+        else:
+            assert found is not None
+            assert first is not None
+            assert (best_value(found.curves)[1], found.folder) == (best, first.run)
 
 
 def test_results_are_ordered_by_value_and_then_by_number(tmp_path: Path) -> None:

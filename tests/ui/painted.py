@@ -59,7 +59,12 @@ def strokes(target: Target, zoom: float = 1.0) -> list[Stroke]:
     else:
         target(painter)
     painter.end()
-    root = ElementTree.fromstring(bytes(buffer.data().data()).decode())
+    return of_svg(bytes(buffer.data().data()), zoom)
+
+
+def of_svg(data: bytes, zoom: float = 1.0) -> list[Stroke]:
+    """What an SVG has in the order of painting."""
+    root = ElementTree.fromstring(data.decode())
     back = QTransform.fromScale(1 / zoom, 1 / zoom)
     return [made for group in root.iter() if _tag(group) == "g" for made in _of_group(group, back)]
 

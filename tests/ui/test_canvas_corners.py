@@ -16,7 +16,7 @@ import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QUrl
 from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.difference_marks import GHOST
@@ -543,3 +543,41 @@ def test_the_tip_of_a_port_after_any_steps(canvas, seed):
     assert item.inputs[0].carried() == "8 x 48 x 64 float32"
     assert item.inputs[-1].carried() == ""
     assert item.outputs[0].carried() == "11 x 48 x 64 float32"
+
+
+def test_what_the_pointer_is_on_is_hovered_and_nothing_else(canvas):
+    """Over a port its tip tells what it takes and carries, and its node is painted anew; the same for a link."""
+    viewer, items = canvas.viewer, canvas.projection
+    canvas.context.select(())
+    viewer.frame_all()
+    link = items.link("cat", 0)
+    spots = {
+        "nothing": QPoint(4, 4),
+        "input": kit.port(canvas, "cat"),
+        "output": kit.output(canvas, "conv"),
+        "node": kit.node(canvas, "cat"),
+        "link": kit.at(canvas, link.path().pointAtPercent(0.5)),
+    }
+
+    def hovered() -> list[str]:
+        dots = (dot for name in items.layers for dot in (*items[name].inputs, *items[name].outputs))
+        found = [f"{dot.node.layer} {'input' if dot.is_input else 'output'} {dot.index}" for dot in dots if dot.hovered]
+        return found + [f"link {edge.key}" for edge in items.links if edge.item.emphasized]
+
+    wanted = {
+        "nothing": [],
+        "input": ["cat input 0"],
+        "output": ["conv output 0"],
+        "node": [],
+        "link": ["link ('cat', 0)"],
+    }
+    for before, after in product(spots, repeat=2):
+        if before == after:
+            continue
+        for place in (before, after):
+            QTest.mouseMove(viewer.viewport(), spots[place])
+            QApplication.processEvents()
+            assert hovered() == wanted[place], (before, after)
+    for dot in (items["cat"].inputs[0], items["conv"].outputs[0]):
+        assert dot.toolTip() == f"{dot.look.tip}, currently 8 x 48 x 64 float32"
+    assert items["cat"].inputs[1].toolTip() == items["cat"].inputs[1].look.tip

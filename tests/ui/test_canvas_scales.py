@@ -401,6 +401,23 @@ def check_grid(canvas, zoom, center):
     assert all(line.height() == pytest.approx(area.height(), abs=0.1) for line in found if line.height())
 
 
+def test_a_network_that_begins_at_a_legible_scale_keeps_it_when_the_canvas_gets_another_size(qtbot):
+    """One that is smaller than the canvas is fitted into it again; the view stays where the user went."""
+    layers = [Layer("l0", "identity")]
+    layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 60)]
+    canvas = kit.open_canvas(qtbot, Graph(layers), (900, 500))
+    viewer = canvas.viewer
+    assert viewer.zoom == pytest.approx(OPENING_ZOOM)
+    for size in ((700, 400), (1200, 600)):
+        canvas.resize(*size)
+        assert viewer.zoom == pytest.approx(OPENING_ZOOM)
+        assert viewer.seen().contains(canvas.projection.entry("l0").area())
+    look(canvas, 0.5, QPointF(9000, 0))
+    canvas.resize(800, 500)
+    assert viewer.zoom == pytest.approx(0.5)
+    assert not viewer.seen().contains(canvas.projection.entry("l0").area())
+
+
 def test_the_view_moves_only_as_far_as_a_layer_needs_to_be_seen_with_a_margin(canvas):
     """`gap` is between the edge of the layer and that of the view, in pixels; negative outside."""
     viewer, area = canvas.viewer, canvas.projection["free"].sceneBoundingRect()
@@ -448,20 +465,3 @@ def test_the_canvas_scrolls_faster_the_nearer_to_its_border_and_not_elsewhere(ca
     scroll.follow(QPoint(0, 0))
     scroll.stop()
     assert not scroll.active
-
-
-def test_a_network_that_begins_at_a_legible_scale_keeps_it_when_the_canvas_gets_another_size(qtbot):
-    """One that is smaller than the canvas is fitted into it again; the view stays where the user went."""
-    layers = [Layer("l0", "identity")]
-    layers += [Layer(f"l{n}", "identity", (320 * n, 0), (Source(f"l{n - 1}"),)) for n in range(1, 60)]
-    canvas = kit.open_canvas(qtbot, Graph(layers), (900, 500))
-    viewer = canvas.viewer
-    assert viewer.zoom == pytest.approx(OPENING_ZOOM)
-    for size in ((700, 400), (1200, 600)):
-        canvas.resize(*size)
-        assert viewer.zoom == pytest.approx(OPENING_ZOOM)
-        assert viewer.seen().contains(canvas.projection.entry("l0").area())
-    look(canvas, 0.5, QPointF(9000, 0))
-    canvas.resize(800, 500)
-    assert viewer.zoom == pytest.approx(0.5)
-    assert not viewer.seen().contains(canvas.projection.entry("l0").area())

@@ -399,6 +399,10 @@ def test_a_sheet_has_all_channels_in_their_order(qtbot: QtBot, monkeypatch: pyte
     monkeypatch.setattr("app.ui.inspector.channel_grid.MAX_PIXELS", 48 * 48 * 10)
     assert grid.on_sheet == 10
     assert greens() == pytest.approx(expected[:10], abs=3)
+    for count, columns, rows in ((1, 1, 1), (2, 2, 1), (3, 3, 1), (4, 3, 2), (6, 3, 2), (7, 3, 3)):
+        grid.show_data(data[-count:])
+        assert grid.sheet().size().toTuple() == (8 + columns * 48, 8 + rows * 48)
+        assert greens() == pytest.approx([255 * value for value in data[-count:, 0, 0].tolist()], abs=3)
 
 
 def test_features_are_bars(qtbot: QtBot) -> None:

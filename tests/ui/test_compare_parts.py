@@ -33,6 +33,7 @@ from app.ui.compare.metrics_view import VALUES, MetricsView
 from app.ui.compare.model import MOST, NoiseChoice, SideModel, provenance_of
 from app.ui.compare.runner import Made, _Lane, _Work
 from app.ui.compare.setup import Setup
+from app.ui.compare.variant_row import title_of_source
 from app.ui.compare.variants import Variant, VariantChoice, probable_weights
 from app.ui.compare.vote_view import VoteView
 from app.ui.document.document import Document
@@ -40,7 +41,8 @@ from app.ui.engine.inputs import photographs
 from app.ui.widgets.background import Background
 from designer.files.document import read_document
 from designer.files.settings import save_settings, settings_path
-from designer.graph.commands import set_params
+from designer.files.variants import Variant as SavedVariant
+from designer.graph.commands import set_params, set_property
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -615,3 +617,38 @@ def test_the_dialog_for_weights_begins_where_they_probably_are(qapp: object, tmp
     save_settings(document.settings, settings_path(path))
     assert begins() == begins("random") == [str(tmp_path / "trained")] * 2
     assert begins(str(tmp_path / "mine" / "b")) == [str(tmp_path / "mine")] * 2
+
+
+def test_networks_and_variants_are_offered_as_they_are_when_one_comes_back_to_the_window(qtbot: QtBot) -> None:
+    registry = default_registry()
+    documents = [Document(Graph(name=name), registry) for name in ("first", "second")]
+    shown_documents = documents[:1]
+    model = SideModel(registry)
+    model.choices = [VariantChoice(documents[0]), VariantChoice(samples.documents()[0])]
+    setup = Setup(model, lambda: list(shown_documents))
+    model.setParent(setup)
+    for document in documents:
+        document.setParent(setup)
+    qtbot.addWidget(setup)
+    setup.show_choices()
+
+    def offered() -> tuple[list[str], list[str]]:
+        row, files = setup.rows[0], len(samples.documents())
+        sources = [row.source.itemText(number) for number in range(row.source.count())]
+        return sources[: -files - 2], [row.variant.itemText(number) for number in range(row.variant.count())]
+
+    names = [title_of_source(document) for document in documents]
+    assert offered() == (names[:1], ["none"])
+    for variants in (("a",), ("b",), ("b", "c"), ("c", "b"), ()):
+        documents[0].change_settings(variants=tuple(SavedVariant(name, "fp16") for name in variants))
+        setup.refresh_sources()
+        assert offered() == (names[:1], ["none", *variants])
+    shown_documents.append(documents[1])
+    setup.refresh_sources()
+    assert offered()[0] == names
+    assert documents[1].do(lambda g: set_property(g, "name", "renamed"))
+    setup.refresh_sources()
+    assert offered()[0] == [names[0], title_of_source(documents[1])] != names
+    rows = list(setup.rows)
+    setup.refresh_sources()
+    assert setup.rows == rows

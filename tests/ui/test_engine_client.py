@@ -133,6 +133,19 @@ def test_requests_are_answered_in_order_and_busy_is_told(stand_in: EngineClient,
     assert asker.done == [PingReply(1), PingReply(2)]
     assert busy == [True, False]
     assert asker.progress == [ProgressEvent(1, 1, 2, "half"), ProgressEvent(2, 1, 2, "half")]
+    busy.clear()
+    left = [PingRequest(), PingRequest()]
+
+    def again(reply: object) -> None:
+        """Ask when the answer is there: the client is not busy then, and again after that."""
+        asker.done.append((stand_in.busy, list(busy)))
+        if left:
+            stand_in.ask(left.pop(), asker, again)
+
+    stand_in.ask(left.pop(), asker, again)
+    qtbot.waitUntil(lambda: len(asker.done) == 4)
+    assert asker.done[2:] == [(False, [True, False]), (False, [True, False] * 2)]
+    assert busy == [True, False] * 2
 
 
 def test_a_refusal_arrives_as_diagnostics(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
@@ -322,6 +335,25 @@ def test_half_a_line_of_a_dead_engine_is_not_part_of_the_next_answer(
     with qtbot.waitSignal(stand_in.started):
         asker.ask(stand_in, PingRequest())
     qtbot.waitUntil(lambda: len(asker.done) == 1)
+
+
+def test_the_last_words_of_a_dead_engine_are_not_those_of_the_next(
+    stand_in: EngineClient, asker: Asker, qtbot: QtBot
+) -> None:
+    said: list[str] = []
+    stand_in.crashed.connect(said.append)
+    for number, (text, last) in enumerate(
+        (("leave", ": the shelf broke"), ("break off x", ""), ("leave", ": the shelf broke")), 1
+    ):
+        asker.ask(stand_in, text)
+        qtbot.waitUntil(lambda number=number: len(said) == number)
+        assert said[-1].startswith(
+            f"The engine process ended by itself with code 3{last} while it took over a parameter."
+        )
+        assert asker.failed[-1][0].message == said[-1].partition(" Launch again")[0]
+        assert stand_in.opened is None
+        assert not stand_in.running
+    assert asker.codes == ["engine-crashed"] * 3
 
 
 def test_cancel_kills_and_starts_afresh(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:

@@ -188,6 +188,45 @@ def test_the_split_line_is_taken_hold_of_only_where_it_is(view: ImageView, qtbot
     assert len(moved) == 1
 
 
+@pytest.mark.parametrize(
+    ("way", "start", "end", "expected"),
+    [
+        (SplitMode.VERTICAL, (100, 50), (100, 50), ["released"]),
+        (SplitMode.VERTICAL, (100, 50), (140, 50), ["moved", "released"]),
+        (SplitMode.VERTICAL, (30, 50), (30, 50), ["clicked"]),
+        (SplitMode.VERTICAL, (30, 50), (70, 50), ["view"]),
+        (SplitMode.HORIZONTAL, (30, 50), (30, 50), ["released"]),
+        (SplitMode.HORIZONTAL, (30, 50), (30, 20), ["moved", "released"]),
+        (SplitMode.NONE, (100, 50), (100, 50), ["clicked"]),
+        (SplitMode.NONE, (100, 50), (60, 50), ["view"]),
+    ],
+)
+def test_what_a_gesture_on_an_image_is(
+    view: ImageView, qtbot: QtBot, way: SplitMode, start: tuple[int, int], end: tuple[int, int], expected: list[str]
+) -> None:
+    """One on the line is for it alone, also where it is not moved, and what comes after it is a gesture of its own."""
+    view.set_split(way, 0.5)
+    said: list[str] = []
+    for name, signal in (
+        ("moved", view.split_moved),
+        ("released", view.split_released),
+        ("clicked", view.clicked),
+        ("view", view.view_changed),
+    ):
+        signal.connect(lambda *_, name=name: said.append(name))
+    first, last = view.place_of(*start).toPoint(), view.place_of(*end).toPoint()
+    qtbot.mousePress(view, Qt.MouseButton.LeftButton, pos=first)
+    if first != last:
+        qtbot.mouseMove(view, last)
+    qtbot.mouseRelease(view, Qt.MouseButton.LeftButton, pos=last)
+    assert said == expected
+    said.clear()
+    qtbot.mouseMove(view, QPoint(40, 80))
+    assert said == []
+    qtbot.mouseClick(view, Qt.MouseButton.LeftButton, pos=QPoint(40, 80))
+    assert said == ["clicked"]
+
+
 def test_keys_move_the_split_line_and_else_the_picture(view: ImageView, qtbot: QtBot) -> None:
     moved: list[float] = []
 

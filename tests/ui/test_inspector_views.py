@@ -974,6 +974,8 @@ def test_files_are_named_after_the_tensor_and_have_what_is_shown(
     rows = (tmp_path / "conv_h_weight.csv").read_text().splitlines()[1:]
     means = [float(row.split(",")[3]) for row in rows]
     assert means == pytest.approx(kernels.mean(axis=(1, 2, 3)).tolist(), rel=1e-4)
+    panel.enlarge(2)
+    assert [saved(way) for way in ("picture", "tensor")] == ["conv_h_weight_2.png", "conv_h_weight.npy"]
     panel.subject.tensor = "bias"
     show(panel, VALUES[0, :, 0, 0].copy())
     assert copied().size() == panel.features.grab().toImage().size()
@@ -987,6 +989,8 @@ def test_files_are_named_after_the_tensor_and_have_what_is_shown(
     panel.look_at(Kind.GRADIENT)
     show(panel, VALUES)
     assert saved("tensor") == "conv_h_gradient.npy"
+    panel.enlarge(1)
+    assert [saved(way) for way in ("picture", "statistics")] == ["conv_h_gradient_1.png", "conv_h_gradient.csv"]
     monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: ("", ""))
     for way in ("picture", "tensor", "statistics", "channels"):
         panel.probe.show_message("nothing was written")

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QTreeWidget, QW
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
+from app.computations import variant_name
 from app.engine.protocol import BitsReply, LayerBits, SizePoint
 from app.ui.canvas.viewer import FORMAT_MIME
 from app.ui.document.document import Document
@@ -32,6 +33,7 @@ from app.ui.precision.channel_pairs import ChannelPairs
 from app.ui.precision.number_formats_panel import MEASURED, FormatChip, NumberFormatsPanel
 from app.ui.widgets import theme
 from app.ui.widgets.empty_state import EmptyState
+from designer.files.variants import Variant
 from designer.graph.commands import add_layer
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
@@ -359,3 +361,27 @@ def test_a_network_without_layers_says_what_the_table_will_list(qtbot):
     qtbot.waitUntil(panel.table.isVisible, timeout=kit.WAIT)
     assert not hint.isVisible()
     assert panel.table.topLevelItemCount() == 2
+
+
+def test_what_is_compared_stays_chosen_as_long_as_it_is_offered(bench, qtbot):
+    panel, document = BlamePanel(bench.context), bench.context.root
+    qtbot.addWidget(panel)
+    kept = document.settings.variants
+
+    def change(*names: str) -> None:
+        document.change_settings(variants=(*kept, *(Variant(name, "fp16") for name in names)))
+
+    change("x")
+    for box, usual in ((panel.a, "fp32"), (panel.b, "int8")):
+        offered = [box.itemData(row) for row in range(box.count())]
+        for name in offered:
+            box.setCurrentIndex(box.findData(name))
+            change("x", "y")
+            assert box.currentData() == name
+            change("x")
+            assert box.currentData() == name
+            change("y")
+            assert box.currentData() == (name if box.findData(name) >= 0 else usual)
+            assert (box.findData(name) >= 0) is (name != variant_name("x"))
+            change("x")
+    assert panel.a.count() == panel.b.count() == len(offered)

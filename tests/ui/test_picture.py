@@ -12,7 +12,8 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
-from PySide6.QtCore import Qt
+from painted import of_svg, role
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
@@ -97,6 +98,18 @@ def test_an_svg_has_every_name_as_text(document, tmp_path):
     texts = {"".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("text")}
     assert set(document.graph.layers) <= texts
     assert not [e for e in root.iter() if e.tag.endswith("image")]
+
+
+@pytest.mark.parametrize(("dark", "transparent"), [(False, False), (True, False), (False, True), (True, True)])
+def test_the_ground_of_an_svg_is_all_of_its_area_unless_it_is_transparent(qapp, dark, transparent):
+    with drawn(pages(2, down=False), ImageOptions(dark=dark, transparent=transparent)) as image:
+        found = of_svg(image.svg())
+        whole = QRectF(0, 0, *image.area.size().toSize().toTuple())
+        with theme.as_if(dark=dark):
+            ground = role(theme.color("sunken"))
+    covering = [(number, stroke.fill) for number, stroke in enumerate(found) if stroke.area.contains(whole)]
+    assert covering == ([] if transparent else [(0, ground)]), "it is behind everything else"
+    assert len(found) > 10
 
 
 @pytest.mark.parametrize("page", ["A4", "drawing"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -116,6 +117,19 @@ def test_a_file_is_shown_where_it_was_left(context):
     assert context.scope == ()
     context.set_document(first)
     assert context.scope == (ScopeStep("group_1", "residual_group"),)
+    block = next(layer.name for layer in context.document.graph if layer.type == "template")
+    context.enter(block)
+    deeper = context.scope
+    assert len(deeper) == 2
+    for mine, other in ((deeper, ()), (deeper[:1], deeper[:1]), ((), deeper), (deeper, deeper[:1])):
+        assert context.set_scope(mine)  # wherever it was left the last time
+        context.set_document(second)
+        assert context.set_scope(other)
+        context.set_document(first)
+        assert context.scope == mine
+        context.set_document(second)
+        assert context.scope == other
+        context.set_document(first)
 
 
 def test_paths_of_the_engine_lead_to_layers_and_back(qtbot, context):
@@ -369,6 +383,54 @@ def test_every_path_of_the_engine_leads_to_its_layer():
         assert ".".join((*(step.instance for step in scope), name)) == path
         inside = graph.inside(scope[-1].template) if scope else graph
         assert name in inside, path
+
+
+def test_every_path_of_the_engine_is_that_of_one_layer_in_sight_at_every_level(qapp):
+    """The layer itself, or the instance around it, also where the names of others begin like theirs."""
+    graph = nested()
+    context = Context(default_registry())
+    context.set_document(Document(graph, context.registry, parent=context))
+    ways = {path: find_layer(graph, path) for path in inline(graph, context.registry).layers}
+    for scope in sorted({way[:depth] for way, _ in ways.values() for depth in range(len(way) + 1)}):
+        assert context.set_scope(scope)
+        for path, (way, name) in ways.items():
+            steps = (*(step.instance for step in way), name)
+            expected = steps[len(scope)] if way[: len(scope)] == scope else ""
+            assert context.in_sight(path) == expected, (scope, path)
+            assert (context.path_of(expected) == path) is (expected == name and way == scope)
+        assert context.in_sight("absent") == ""
+
+
+@pytest.mark.parametrize("order", list(permutations("ABC")))
+def test_the_way_into_a_template_is_the_shortest_one(qapp, order):
+    """Through the first instances on it, in whatever order templates stand in the network."""
+
+    def template(name: str, *inner: str) -> Template:
+        instances = (Layer(f"in_{each}", "template", params={"template": each}) for each in inner)
+        return Template(name, (Layer("x", "template_input"), Layer("y", "template_output"), *instances))
+
+    templates = (template("A", "B"), template("B", "T"), template("C", "D", "T"), template("D", "T"))
+    layers = [Layer(f"{name.lower()}_{n}", "template", params={"template": name}) for name in order for n in (1, 2)]
+    context = Context(default_registry())
+    graph = Graph(layers, templates=(*templates, template("T"), template("unused", "alone"), template("alone")))
+    context.set_document(Document(graph, context.registry, parent=context))
+    expected = {
+        "A": (ScopeStep("a_1", "A"),),
+        "B": (ScopeStep("b_1", "B"),),
+        "D": (ScopeStep("c_1", "C"), ScopeStep("in_D", "D")),
+        "T": (ScopeStep("b_1", "B"), ScopeStep("in_T", "T")),
+        "alone": (ScopeStep("", "alone"),),
+    }
+    if order.index("C") < order.index("B"):
+        expected["T"] = (ScopeStep("c_1", "C"), ScopeStep("in_T", "T"))
+    for name, way in expected.items():
+        assert context.way_to(name) == way
+        assert context.set_scope(way)
+    without = [layer for layer in layers if layer.params["template"] != "B"]
+    graph = Graph(without, templates=(*templates, template("T")))
+    context.set_document(Document(graph, context.registry, parent=context))
+    assert context.way_to("T") == (ScopeStep("c_1", "C"), ScopeStep("in_T", "T"))
+    assert context.way_to("B") == (ScopeStep("a_1", "A"), ScopeStep("in_B", "B"))
 
 
 def test_the_inside_of_an_instance_is_trained_only_where_the_instance_is(qapp):

@@ -6,9 +6,10 @@ import pytest
 
 pytest.importorskip("PySide6")
 
+from pathlib import Path
 from random import Random
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSettings, Qt
 from PySide6.QtGui import QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QTreeWidget
@@ -278,12 +279,12 @@ def test_keys_of_the_canvas_do_nothing_in_a_panel_and_all_others_work_everywhere
     assert not wrong
 
 
-def test_keys_after_any_changes_are_of_one_action_each_and_stay(shortcuts, settings):
+def test_keys_after_any_changes_are_of_one_action_each_and_stay(shortcuts, settings, tmp_path):
     """Whatever is changed, reset and chosen, in any spelling."""
     dice = Random(5)
     names = ["edit.bypass", "edit.duplicate", "edit.redo", "file.new", "file.open", "help.commands", "edit.add"]
     keys = ["Ctrl+D", "ctrl+d", "CTRL+Y", "Ctrl+Shift+Z", "ctrl+shift+z", "M", "Ctrl+P", "F3", "Space", "Ctrl+N"]
-    for _ in range(60):
+    for turn in range(60):
         what, name = dice.choice(("change", "change", "change", "reset", "preset")), dice.choice(names)
         if what == "change":
             wanted = tuple(dice.sample(keys, dice.randrange(0, 3)))
@@ -304,6 +305,12 @@ def test_keys_after_any_changes_are_of_one_action_each_and_stay(shortcuts, setti
         assert len(held) == len(set(held)), "a key of two actions"
         again = Shortcuts(settings, declared_actions())
         assert {each: again.keys(each) for each in names} == {each: shortcuts.keys(each) for each in names}
+        if turn % 6 == 5:  # as the next session reads it; Qt remembers what it has read from a file
+            settings.sync()
+            copy = tmp_path / f"copy_{turn}.ini"
+            copy.write_bytes(Path(settings.fileName()).read_bytes())
+            again = Shortcuts(QSettings(str(copy), QSettings.Format.IniFormat), declared_actions())
+            assert {each: again.keys(each) for each in names} == {each: shortcuts.keys(each) for each in names}
 
 
 def test_a_key_that_several_actions_use_names_them_all_and_is_taken_from_each(shortcuts, qtbot):
@@ -334,3 +341,34 @@ def test_the_dialog_begins_with_its_search_and_the_first_action(shortcuts, qtbot
     qtbot.addWidget(dialog)
     assert dialog.focusWidget() is dialog.search
     assert dialog._action() == next(iter(shortcuts.actions))
+
+
+def test_the_search_holds_after_every_change_of_keys(shortcuts, qtbot):
+    """The rows that are shown are those with all words in their title, keys or description, as they are now."""
+    dialog = ShortcutsDialog(shortcuts, None)
+    qtbot.addWidget(dialog)
+    rows = range(dialog.list.topLevelItemCount())
+
+    def check(text: str) -> None:
+        items = [dialog.list.topLevelItem(row) for row in rows]
+        lines = [" ".join(item.text(column) for column in range(3)).casefold() for item in items]
+        found = [all(word in line for word in text.casefold().split()) for line in lines]
+        assert [not item.isHidden() for item in items] == found
+        assert 0 < sum(found) < len(found)
+
+    for text in ("f12", "ctrl undo"):
+        shortcuts.change("edit.undo", ("F12",))
+        dialog.search.setText(text)
+        dialog.select("edit.undo")
+        dialog._fill()
+        check(text)
+        dialog.editor.setKeySequence(QKeySequence("Ctrl+D"))
+        dialog.add.click()
+        check(text)
+        assert (dialog._action(), dialog.search.text()) == ("edit.undo", text)
+        dialog.reset.click()
+        dialog.preset.setCurrentIndex(1)
+        dialog.preset.activated.emit(1)
+        shortcuts.change("edit.copy", ("Ctrl+D", "F12"))
+        dialog._fill()
+        check(text)

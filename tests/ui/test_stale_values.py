@@ -543,3 +543,26 @@ def test_commands_that_wait_for_a_run_that_is_being_started_are_disabled(
     qtbot.waitUntil(lambda: not training.busy, timeout=WAIT)
     assert (progress.use.isEnabled(), panel._buttons["extend"].isEnabled()) == enabled
     assert enabled[0]
+
+
+@pytest.mark.parametrize("axis", ["batch", "size"])
+def test_a_sweep_is_of_one_network_on_one_machine_in_whatever_file(context: Context, tmp_path: Path, axis: str) -> None:
+    profiling = profiling_of(context)
+    for number, (network, machine, file) in enumerate(
+        (
+            ("net", "one", ""),
+            ("net", "one", "a.json"),
+            ("net", "two", "a.json"),
+            ("other", "one", "a.json"),
+            ("net", "one", "b.json"),
+            ("net", "two", ""),
+            ("other", "two", ""),
+        ),
+        1,
+    ):
+        batch, size = (number, "16x8") if axis == "batch" else (1, f"{8 * number}x8")
+        run = ProfileRun("torch", "fp32", "nchw", "cpu", batch, size, 10.0, 0.0, ())
+        profiling.add(Profile(Machine(machine, 2), network, (run,)), tmp_path / file if file else None)
+    found = [sweep_of(entry, profiling.entries, axis) for entry in profiling.entries]
+    joined = [[entry.number for entry in profiling.entries if sweep and entry.run in sweep.runs] for sweep in found]
+    assert joined == [[1, 2, 5], [1, 2, 5], [3, 6], [], [1, 2, 5], [3, 6], []]

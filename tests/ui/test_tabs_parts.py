@@ -26,6 +26,9 @@ from app.ui.widgets import garbage
 from designer.files.document import save_document
 from designer.graph import commands
 from designer.graph.graph import Graph
+from designer.graph.model import Layer, Source
+from designer.graph.template import Template
+from designer.graph.template_commands import set_template
 from designer.importers.report import ImportReport
 
 LEFT, MIDDLE = Qt.MouseButton.LeftButton, Qt.MouseButton.MiddleButton
@@ -178,6 +181,16 @@ def test_each_document_keeps_its_view_and_selection(shell, tmp_path) -> None:
     shell.tabs.show(one)
     assert (shell.viewer.view, shell.context.selection) == ("first", ("in",))
     assert shell.tabs.shown is one
+    layers = (Layer("x", "template_input"), Layer("inner", "identity", inputs=(Source("x"),)))
+    part = Template("part", (*layers, Layer("y", "template_output", inputs=(Source("inner"),))))
+    assert one.document.do(lambda g: set_template(g, part))
+    assert shell.context.enter("part")
+    shell.context.select(("inner", "y"))
+    shell.tabs.show(two)
+    assert shell.context.selection == ("conv",)
+    shell.tabs.show(one)
+    assert [step.template for step in shell.context.scope] == ["part"]
+    assert shell.context.selection == ("inner", "y"), "the layers of what is shown of it"
 
 
 def test_steps_go_around(shell, tmp_path) -> None:

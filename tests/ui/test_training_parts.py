@@ -709,7 +709,7 @@ def test_weights_of_a_run_take_the_place_of_random_ones_and_undo_brings_those_ba
 def test_a_run_from_a_step_of_another_one_names_it_and_begins_with_its_weights(
     qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = runs.add("a", lr=0.5, steps=7)
+    run = runs.add("a", lr=0.5, steps=7, from_weights="/of/an/earlier/run")
     run.folder.write_notes(Notes("the good one", ""))
     runs.read(run)
     asked: list[tuple[object, ...]] = []
@@ -1131,3 +1131,54 @@ def test_a_trial_that_is_found_in_its_folder_shows_what_its_sweep_changes(
     (found,) = training.sweeps.values()
     assert [run.folder.project for run in training.trials_of(found)] == [sweep.project(t) for t in sweep.trials]
     assert [training.sweep_of(run) for run in training.runs].count(found) == 2
+
+
+def test_the_chosen_runs_stay_in_their_order_while_others_come_and_go(
+    qtbot: QtBot, context: Context, runs: Runs
+) -> None:
+    """The first of them is the current one."""
+    a, b, c = (runs.add(name) for name in "abc")
+    training, heard = runs.training, []
+    training.chosen_changed.connect(lambda: heard.append(training.chosen))
+    training.choose((c, a, b))
+    heard.clear()
+    for now, chosen in (
+        ([b, c, a], (c, a, b)),
+        ([a, b, c, runs.add("d")], (c, a, b)),
+        ([a, c], (c, a)),
+        ([c, a, b], (c, a)),
+        ([b, a], (a,)),
+        ([], ()),
+        ([a, b, c], ()),
+    ):
+        before = training.chosen
+        training._set_runs(now)
+        assert (training.runs, training.chosen) == (now, chosen)
+        assert training.current is (chosen[0] if chosen else None)
+        assert heard == ([chosen] if chosen != before else [])
+        heard.clear()
+
+
+@pytest.mark.parametrize("other", [True, False])
+def test_a_run_that_was_started_is_listed_and_shown_in_its_own_document(
+    qtbot: QtBot, context: Context, runs: Runs, monkeypatch: pytest.MonkeyPatch, other: bool
+) -> None:
+    training = runs.training
+    first, known = context.root, runs.add("known")
+    if other:
+        context.set_document(Document(Graph(), context.registry, parent=context))
+        qtbot.waitUntil(training._timer.isActive, timeout=WAIT)
+        training._timer.stop()
+    training._set_runs([known])
+    training.choose((known,))
+    training._origin = first
+    looked: list[int] = []
+    monkeypatch.setattr(training, "look", lambda: looked.append(1))
+    started = make_run(runs.project, "started", settings={})
+    for again in (False, True):
+        training._on_started(started)
+        names = [run.folder.name for run in training.runs]
+        assert names == (["known"] if other else ["known", "started"]), again
+        assert [run.folder.name for run in training.chosen] == [names[-1]]
+        assert looked == ([] if other else [1])
+        looked.clear()

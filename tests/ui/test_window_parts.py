@@ -656,3 +656,5 @@ def test_side_by_side_is_one_window_that_begins_when_it_opens_and_offers_the_doc
     assert begun == [side, side]
     assert (side.width(), side.height()) == (300, 200)
     assert len(window.findChildren(Side)) == 1
+    assert window.context.enter("block")  # the whole network is compared, whatever is shown of it
+    assert side.documents() == [window.tabs.all[number].document for number in (2, 0, 1)]

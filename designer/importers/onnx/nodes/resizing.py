@@ -18,11 +18,12 @@ def resize(c: Conversion, op: OnnxOp) -> None:
     if kind.rank != 4:
         raise UnsupportedError("it is not the size of an image")
     height, width = _target(c, op, kind.shape)
-    method, corners = _method(op)
     old_height, old_width = kind.dim(2), kind.dim(3)
     axes = (old_height, height), (old_width, width)
     whole = height % old_height == 0 and width % old_width == 0
     shrunk = [(old, new) for old, new in axes if new < old]
+    smooth = bool(op.attribute("antialias", 0) and shrunk)  # larger images are the same without
+    method, corners = _method(op, smooth)
     nearest = not whole and method == "nearest" and _same_positions(c, op, axes)
     if _is_old(op) and any(old % new for old, new in shrunk) and not nearest:
         raise UnsupportedError("before opset 11 a smaller image has its pixels from positions that are rounded up")
@@ -34,7 +35,7 @@ def resize(c: Conversion, op: OnnxOp) -> None:
         params: dict[str, Value] = {"factor": Size2D(width // old_width, height // old_height)}
         type = "upsample"
     else:
-        params, type = {"size": Size2D(width, height), "antialias": bool(op.attribute("antialias", 0))}, "resize"
+        params, type = {"size": Size2D(width, height), "antialias": smooth}, "resize"
     c.one(type, op.inputs[:1], {**params, "method": method, "align_corners": corners})
 
 
@@ -96,8 +97,11 @@ def _same_positions(c: Conversion, op: OnnxOp, axes: Sequence[tuple[int, int]]) 
     return True
 
 
-def _method(op: OnnxOp) -> tuple[str, bool]:
-    """Interpolation, and whether corners are aligned. Raises UnsupportedError for what torch does not have."""
+def _method(op: OnnxOp, smooth: bool) -> tuple[str, bool]:
+    """Interpolation, and whether corners are aligned. Raises UnsupportedError for what torch does not have.
+
+    Where torch smooths, it leaves out what is outside of the image, and has another cubic coefficient.
+    """
     mode = op.attribute("mode", "nearest")
     rounding, coefficient = op.attribute("nearest_mode", "round_prefer_floor"), op.attribute("cubic_coeff_a", -0.75)
     outside = op.attribute("exclude_outside", 0)
@@ -111,10 +115,13 @@ def _method(op: OnnxOp) -> tuple[str, bool]:
         if not floor:
             raise UnsupportedError(f"nearest with {coordinates} samples at other positions than torch")
         return "nearest", False
-    if coordinates not in ("half_pixel", "pytorch_half_pixel", "align_corners") or outside:
+    if coordinates not in ("half_pixel", "pytorch_half_pixel", "align_corners") or (outside and not smooth):
         raise UnsupportedError(f"{mode} with {coordinates} samples at other positions than torch")
-    if mode == "cubic" and abs(coefficient + 0.75) > 1e-7:
-        raise UnsupportedError("its cubic coefficient is not -0.75")
+    if smooth and not outside:
+        raise UnsupportedError("its antialias repeats the border of the image, which that of torch leaves out")
+    expected = -0.5 if smooth else -0.75
+    if mode == "cubic" and abs(coefficient - expected) > 1e-7:
+        raise UnsupportedError(f"its cubic coefficient is not {expected}")
     return {"linear": "bilinear", "cubic": "bicubic"}[mode], coordinates == "align_corners"
 
 
