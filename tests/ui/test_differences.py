@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -10,14 +12,21 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QMenu, QPushButton
+from pytestqt.qtbot import QtBot
+from window_kit import shown
 
-from app.ui.design.differences import rows
+from app.ui.design.differences import DifferencesPanel, rows
+from app.ui.document.document import Document
+from app.ui.document.import_record import ImportRecord
+from app.ui.engine.context import Context
 from designer.files.document import save_document
 from designer.graph import commands
 from designer.graph.compare import NetworkComparison, ValueDifference
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.graph.template_commands import make_template
+from designer.importers.report import ImportReport
+from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
 
@@ -229,3 +238,54 @@ def test_every_difference_is_a_row_of_its_own() -> None:
         ("→", "moved", "m1", ["0, 0 → 5, -6"]),
         ("→", "moved", "m2", ["1, 2 → 3, 4"]),
     ]
+
+
+@pytest.mark.parametrize("origin", ["file", "import", "new"])
+def test_what_can_be_done_with_a_comparison(qtbot: QtBot, tmp_path: Path, origin: str) -> None:
+    """Only a network with a file of its own has a saved version, and only differences can be copied."""
+    path = tmp_path / "four.xml"
+    save_document(network(), path)
+    context = Context(default_registry())
+    document = Document(network(), context.registry, path if origin == "file" else None, parent=context)
+    if origin == "import":
+        document.imported = ImportRecord(path, ImportReport("four.onnx"), document)
+        assert document.file == path
+    context.set_document(document)
+    said: list[tuple[str, str]] = []
+    context.message.connect(lambda *what: said.append(what))
+    panel = shown(qtbot, DifferencesPanel(context), 600, 300)
+
+    def state() -> tuple[bool, bool, bool, bool, str]:
+        menu = panel.choose.menu()
+        menu.aboutToShow.emit()
+        able = (panel.saved.isEnabled(), panel.copy.isEnabled(), panel.close_button.isEnabled())
+        return *able, panel.tree.isVisible(), panel.head.text()
+
+    saved = origin == "file"
+    assert state() == (saved, False, False, False, "")
+    panel.with_saved()
+    if not saved:
+        assert said == [("warning", "Cannot compare: this network has no saved version. Save it first.")]
+        assert state() == (False, False, False, False, "")
+        panel.with_file(path)
+    same = state()
+    assert same[:4] == (saved, False, True, True)
+    assert lines(panel) == []
+    assert document.do(lambda g: commands.set_params(g, {"a": {"features": "4"}}))
+    qtbot.waitUntil(lambda: bool(lines(panel)))
+    assert state()[:4] == (saved, True, True, True)
+    QGuiApplication.clipboard().clear()
+    panel.copy.click()
+    assert QGuiApplication.clipboard().text() == context.comparison.result.text() != ""
+    document.undo()
+    qtbot.waitUntil(lambda: not lines(panel))
+    assert state() == same
+    assert document.do(lambda g: make_template(g, ["a", "b"], "Pair"))
+    qtbot.waitUntil(lambda: bool(lines(panel)))
+    assert context.enter("Pair")
+    panel.copy.click()  # of the whole network, whatever is shown of it
+    whole, inside = context.comparison.result.text(), context.comparison.shown().text()
+    assert QGuiApplication.clipboard().text() == whole != inside
+    context.leave()
+    panel.close_button.click()
+    assert state() == (saved, False, False, False, "")

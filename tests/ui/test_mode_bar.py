@@ -176,3 +176,17 @@ def test_images_take_turns_in_their_mode_alone_at_the_chosen_rate(bench: Bench) 
     assert pictures.interval == 0
     pictures.turned.emit("B")
     assert bar.other.toolTip() == "Shown: title of B. Show the other one (X)"
+
+
+@pytest.mark.parametrize("alone", ["A", "B", "C", INPUT])
+def test_the_image_that_is_shown_stays_as_long_as_it_is_of_the_chosen_pair(bench: Bench, alone: str) -> None:
+    bench.model.keys = ["A", "B", "C"]
+    bench.model.started.emit()
+    bar, pictures = bench.bar, bench.pictures
+    for first, second in permutations(("A", "B", "C", INPUT), 2):
+        for box, key in ((bar.first, first), (bar.second, second)):
+            pictures.alone = alone
+            box.setCurrentIndex(box.findData(key))
+            box.activated.emit(box.currentIndex())
+            assert pictures.pair == (bar.first.currentData(), bar.second.currentData())
+            assert pictures.alone == (alone if alone in pictures.pair else pictures.pair[0])
