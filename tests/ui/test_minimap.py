@@ -15,6 +15,7 @@ from PySide6.QtTest import QTest
 from window_kit import show
 
 from app.ui.canvas.far_view import FarView
+from app.ui.canvas.frames import FrameItem
 from app.ui.canvas.minimap import Minimap
 from app.ui.canvas.viewer import LayerViewer
 from app.ui.widgets import theme
@@ -53,6 +54,17 @@ def test_a_click_and_a_drag_go_there(window, qtbot):
     QTest.mouseMove(minimap, right)
     QTest.mouseRelease(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, right)
     assert viewer.visible_center().x() > before.x() + 3000
+    here = viewer.visible_center()
+    QTest.mouseMove(minimap, left)
+    assert viewer.visible_center() == here, "no button is pressed"
+    for button in (Qt.MouseButton.RightButton, Qt.MouseButton.MiddleButton):
+        QTest.mousePress(minimap, button, Qt.KeyboardModifier.NoModifier, right)
+        QTest.mouseMove(minimap, left)
+        assert viewer.visible_center() == here, "only the left button drags"
+        QTest.mouseRelease(minimap, button, Qt.KeyboardModifier.NoModifier, left)
+    with qtbot.assertNotEmitted(viewer.quick_add_requested):
+        QTest.mouseDClick(minimap, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier, right)
+    assert viewer.visible_center() == here
     assert window.context.selection == ()
     assert window.context.document.history.is_clean
 
@@ -137,6 +149,26 @@ def test_a_frame_far_from_all_layers_counts(empty_window, qtbot):
     viewer.zoom_by(1 / viewer.zoom)
     viewer.go(QPointF(0, 0))
     qtbot.waitUntil(window.canvas.minimap.isVisible)
+
+
+@pytest.mark.parametrize("collapsed", [False, True])
+def test_what_is_seen_of_a_frame_counts(qtbot, collapsed):
+    """Of a collapsed frame that is only its box, however large it is open."""
+    viewer = LayerViewer()
+    qtbot.addWidget(viewer)
+    frames = [
+        FrameItem(Frame("f", "One", rect=(-6000, 200, 4000, 9000), collapsed=collapsed)),
+        FrameItem(Frame("g", "Two", rect=(1000, -800, 5000, 600), collapsed=collapsed)),
+    ]
+    minimap = Minimap(viewer, FarView(frames=frames), lambda: True)
+    for _ in range(2):  # its size follows that of the view
+        minimap.redraw()
+    seen = frames[0].seen.united(frames[1].seen)
+    wide, high = minimap.width() - 12, minimap.height() - 12
+    shown = minimap._map.mapRect(seen)
+    assert QRectF(minimap.rect()).contains(shown)
+    assert shown.width() == pytest.approx(wide) or shown.height() == pytest.approx(high)
+    assert shown.center().toTuple() == pytest.approx((minimap.width() / 2, minimap.height() / 2))
 
 
 def test_follows_edits(window, qtbot):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
@@ -16,6 +17,7 @@ from app.ui.canvas.node_look import NodeLook, node_look
 from app.ui.document.document import Document
 from designer.graph import commands
 from designer.graph.bypass import bypass
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.freezing import freeze
 from designer.graph.graph import Graph
 from designer.graph.model import ActivationSpec, Layer, Source
@@ -244,3 +246,24 @@ def test_a_frozen_layer_of_the_training_branch_says_both(qapp: QApplication) -> 
     found = lines(document, "conv")
     for text in ("frozen: training keeps its weights", "part of the training branch: left out of inference"):
         assert text in found
+
+
+def test_findings_are_in_the_tip_in_their_order_with_their_remedies_as_plain_text(document: Document) -> None:
+    """Whatever characters a file or a plugin brings: the tip is rich text."""
+    found = (
+        Diagnostic("a", "'<b>x</b>' & more", Severity.WARNING, remedy="use 'y' <or> z"),
+        Diagnostic("b", "plain", Severity.ERROR),
+        Diagnostic("c", "a < b", Severity.INFO, remedy="&amp;"),
+    )
+    state = document.inference.states["conv"]
+    before = lines(document, "conv")
+    document.inference.states["conv"] = replace(state, diagnostics=found)
+    said = lines(document, "conv")
+    assert said[: len(before)] == before
+    assert [unescape(line) for line in said[len(before) :]] == [
+        "warning: '<b>x</b>' & more (use 'y' <or> z)",
+        "error: plain",
+        "note: a < b (&amp;)",
+    ]
+    assert not any("<" in line or ">" in line for line in said[len(before) :])
+    assert look(document, "conv").problem == "error"
