@@ -66,3 +66,24 @@ def test_a_drag_that_pauses_is_one_gesture_and_steps_end_after_a_pause(qtbot: Qt
     QTest.keyClick(slider.slider, Qt.Key.Key_Right)
     assert ends == [5.0]
     qtbot.waitUntil(lambda: ends == [5.0, 7.0])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.0, 1.0), (0.5, 4.0)])
+def test_a_number_that_is_typed_is_the_value_only_within_the_range(qtbot: QtBot, low: float, high: float) -> None:
+    """Also one that is a sum; else the value before it stays. A value that was set outside of the range widens it until it is gone."""
+    slider = NumberSlider("number", "Number", low, high, 0.25)
+    qtbot.addWidget(slider)
+    slider.show()
+    said: list[float] = []
+    slider.changed.connect(said.append)
+    typed = {"0.5": 0.5, "-1": -1.0, "1/4": 0.25, "4": 4.0, "2-4.5": -2.5, "4*2": 8.0, "1e9": 1e9, "-0.01": -0.01}
+    for text, value in typed.items():
+        slider.set_value(0.75)
+        write(slider, text)
+        inside = low <= value <= high
+        assert (slider.value, said) == ((value, [value]) if inside else (0.75, [])), text
+        said.clear()
+    for outside, limits in ((low - 3, (low - 3, high)), (high + 3, (low, high + 3)), (0.75, (low, high))):
+        slider.set_value(outside)
+        assert (slider.value, slider.box.minimum(), slider.box.maximum()) == (outside, *limits)
+    assert said == []
