@@ -401,6 +401,40 @@ def check_grid(canvas, zoom, center):
     assert all(line.height() == pytest.approx(area.height(), abs=0.1) for line in found if line.height())
 
 
+@pytest.mark.parametrize("leave", ["pan", "zoom", "fit"])
+def test_a_place_that_is_shown_again_stays_in_the_middle_until_the_user_looks_elsewhere(canvas, leave):
+    """Also while the canvas gets other sizes, as when a window is opened; the whole network stays whole."""
+    viewer = canvas.viewer
+    canvas.frame_all()
+    whole = viewer.place()
+    look(canvas, 0.6, QPointF(500, 200))
+    place = viewer.place()
+    assert place.zoom == pytest.approx(0.6)
+    for wanted in (place, whole, place):
+        look(canvas, 1.0, QPointF(-4000, 900))
+        viewer.restore(wanted)
+        for size in ((700, 420), (1500, 800), (640, 900)):
+            canvas.resize(*size)
+            QApplication.processEvents()
+            if wanted is place:
+                assert viewer.zoom == pytest.approx(place.zoom)
+                assert (viewer.visible_center() - place.center).manhattanLength() < 4 / place.zoom
+                assert viewer.place() == place, "exactly, however often one comes back to it"
+            else:
+                assert all(viewer.seen().contains(canvas.projection[name].box()) for name in canvas.projection.layers)
+                assert viewer.place().fitted_from == whole.fitted_from
+    {"pan": lambda: viewer.pan(QPoint(60, 40)), "zoom": lambda: viewer.zoom_by(1.2), "fit": canvas.frame_all}[leave]()
+    assert viewer.place() != place
+    zoom, corner = viewer.zoom, viewer.mapToScene(QPoint(0, 0))
+    canvas.resize(1200, 700)
+    QApplication.processEvents()
+    if leave == "fit":
+        assert viewer.zoom > zoom
+    else:
+        assert viewer.zoom == pytest.approx(zoom)
+        assert (viewer.mapToScene(QPoint(0, 0)) - corner).manhattanLength() < 2 / zoom
+
+
 def test_a_network_that_begins_at_a_legible_scale_keeps_it_when_the_canvas_gets_another_size(qtbot):
     """One that is smaller than the canvas is fitted into it again; the view stays where the user went."""
     layers = [Layer("l0", "identity")]

@@ -96,3 +96,15 @@ def test_links_that_pass_a_crowd_are_direct() -> None:
     assert obstacles.lane((0, 0), (600, 0)) == -64
     obstacles.put("one more", Rect(400, -50, 401, 40))
     assert obstacles.lane((0, 0), (600, 0)) is None
+
+
+@pytest.mark.parametrize(("lower", "end"), [(lower, end) for lower in (False, True) for end in (0, 300, -300)])
+def test_a_direct_link_is_free_if_it_misses_a_box_by_two_units(lower: bool, end: int) -> None:
+    """A box above or below the middle of the link, at which it is `end` / 2 high; it is steep there only between its ends."""
+    middle = end / 2
+    for gap in (-6.0, -3.0, -1.0, 0.0, 1.0, 1.9, 2.1, 3.0, 6.0):
+        obstacles = Obstacles()
+        edge = middle + gap if lower else middle - gap
+        box = Rect(299.9, edge, 300.1, edge + 400) if lower else Rect(299.9, edge - 400, 300.1, edge)
+        obstacles.put("box", box)
+        assert (obstacles.lane((0, 0), (600, end)) is None) is (gap > 2), gap
