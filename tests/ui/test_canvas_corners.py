@@ -545,6 +545,20 @@ def test_the_tip_of_a_port_after_any_steps(canvas, seed):
     assert item.outputs[0].carried() == "11 x 48 x 64 float32"
 
 
+def test_the_port_under_the_pointer_is_marked_and_says_what_it_carries(canvas):
+    """That port alone, and only until the pointer leaves it."""
+    view, items = canvas.viewer.viewport(), canvas.projection
+    dots = [dot for name in items.layers for dot in (*items[name].inputs, *items[name].outputs)]
+    away = kit.at(canvas, items["cat"].box().bottomRight() + QPointF(40, 80))
+    QTest.mouseMove(view, away)
+    for dot in (items["cat"].inputs[0], items["conv"].outputs[0], items["cat"].outputs[0]):
+        QTest.mouseMove(view, kit.at(canvas, dot.center()))
+        assert [other for other in dots if other.hovered] == [dot]
+        assert f"currently {dot.carried()}" in dot.toolTip()
+        QTest.mouseMove(view, away)
+        assert not any(other.hovered for other in dots)
+
+
 def test_what_the_pointer_is_on_is_hovered_and_nothing_else(canvas):
     """Over a port its tip tells what it takes and carries, and its node is painted anew; the same for a link."""
     viewer, items = canvas.viewer, canvas.projection

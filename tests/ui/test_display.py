@@ -141,36 +141,36 @@ def test_a_mark_outside_of_the_part_that_is_shown_is_not_drawn(qtbot: QtBot) -> 
         assert view.view.overlays == marks
 
 
-@pytest.mark.parametrize(("mode", "whole"), [(SplitMode.VERTICAL, 10), (SplitMode.HORIZONTAL, 16)])
+@pytest.mark.parametrize(("mode", "whole", "start"), [(SplitMode.VERTICAL, 10, 2), (SplitMode.HORIZONTAL, 16, 7)])
 def test_the_split_line_is_where_the_tensor_is_split_also_on_a_part_of_it(
-    qtbot: QtBot, mode: SplitMode, whole: int
+    qtbot: QtBot, mode: SplitMode, whole: int, start: int
 ) -> None:
-    """The tensor is 10 wide and 16 high; 4 pixels from the third on are shown of both."""
+    """The tensor is 10 wide and 16 high; 4 pixels of both are shown, from 2 and 7 on."""
     view = OutputView("y", lambda: Provenance("y.xml", "0" * 64))
     qtbot.addWidget(view)
     view.resize(400, 500)
     view.show()
     output = default_registry().get("output")
     assert output is not None
-    part = output(width=4, height=4, offset=Size3D(2, 2, 0))
-    view.set_split(mode, 3 / whole)
+    part = output(width=4, height=4, offset=Size3D(2, 7, 0))
+    view.set_split(mode, (start + 1) / whole)
     view.show_array(np.zeros((1, 3, 16, 10), np.float32), part)
     image, moved = view.view, []
     view.split_moved.connect(moved.append)
-    for line in (3, 2, 6, 5):
-        view.set_split(mode, line / whole)
-        place = image.place_of(*((line - 2, 1) if mode is SplitMode.VERTICAL else (1, line - 2))).toPoint()
+    for line in (1, 0, 4, 3):
+        view.set_split(mode, (start + line) / whole)
+        place = image.place_of(*((line, 1) if mode is SplitMode.VERTICAL else (1, line))).toPoint()
         there = image.place_of(*((2, 1) if mode is SplitMode.VERTICAL else (1, 2))).toPoint()
         qtbot.mousePress(image, Qt.MouseButton.LeftButton, pos=place)
         qtbot.mouseMove(image, there)
         qtbot.mouseRelease(image, Qt.MouseButton.LeftButton, pos=there)
-        assert moved.pop() == pytest.approx(4 / whole, abs=0.01)  # where it is dropped
+        assert moved.pop() == pytest.approx((start + 2) / whole, abs=0.01)  # where it is dropped
         assert not moved
     view.set_split(mode, 0.0)  # beyond the part: at its border, where it can be grabbed
     qtbot.mousePress(image, Qt.MouseButton.LeftButton, pos=image.place_of(0, 0).toPoint())
     qtbot.mouseMove(image, there)
     qtbot.mouseRelease(image, Qt.MouseButton.LeftButton, pos=there)
-    assert moved.pop() == pytest.approx(4 / whole, abs=0.01)
+    assert moved.pop() == pytest.approx((start + 2) / whole, abs=0.01)
     view.set_split(mode, 4 / whole)
     view.show_array(np.zeros((1, 3, 16, 10), np.float32), output())  # all of it
     key = Qt.Key.Key_Right if mode is SplitMode.VERTICAL else Qt.Key.Key_Down

@@ -231,21 +231,33 @@ def test_figures_of_a_layer_are_its_work_alone_and_in_one_line(qapp: QApplicatio
         assert line == ", ".join([*filter(None, (parameters, texts[0])), f"{texts[1]} of weights and outputs"])
 
 
-def test_a_frozen_layer_of_the_training_branch_says_both(qapp: QApplication) -> None:
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("bypassed", [False, True])
+@pytest.mark.parametrize("frozen", [False, True])
+def test_a_layer_says_each_of_its_states(qapp: QApplication, frozen: bool, bypassed: bool, training: bool) -> None:
     layers = [
         Layer("in", "input", params={"dims": "16x8x3"}),
         Layer(
             "conv", "convolution", inputs=(Source("in"),), params={"features": "3", "kernel": "3x3", "padding": "same"}
         ),
-        Layer("out", "output", inputs=(Source("in"),)),
+        Layer("out", "output", inputs=(Source("in" if training else "conv"),)),
         Layer("loss", "l1_loss", inputs=(Source("conv"), Source("in"))),
     ]
     document = Document(Graph(layers), default_registry())
-    assert "conv" in document.training
-    document.do(lambda g: freeze(g, ["conv"]))
+    if frozen:
+        document.do(lambda g: freeze(g, ["conv"]))
+    if bypassed:
+        document.do(lambda g: bypass(g, document.inference, ["conv"]))
+    texts = {
+        "bypassed: passes 'in' through in inference, analysis and exports": bypassed,
+        "frozen: training keeps its weights": frozen,
+        "part of the training branch: left out of inference": training,
+    }
     found = lines(document, "conv")
-    for text in ("frozen: training keeps its weights", "part of the training branch: left out of inference"):
-        assert text in found
+    output = found.index("output N x 3 x 8 x 16 float32")
+    assert found[:output] == [text for text, said in texts.items() if said]
+    shown = look(document, "conv")
+    assert (shown.bypassed, shown.training, "frozen" in shown.summary) == (bypassed, training, frozen)
 
 
 def test_findings_are_in_the_tip_in_their_order_with_their_remedies_as_plain_text(document: Document) -> None:

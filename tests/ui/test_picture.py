@@ -9,12 +9,14 @@ pytest.importorskip("PySide6")
 import re
 import zlib
 from dataclasses import replace
+from itertools import product
 from xml.etree import ElementTree
 
 import numpy as np
 from painted import of_svg, role
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QImage
+from PySide6.QtGui import QImage, QPainter
+from PySide6.QtSvg import QSvgRenderer
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 
@@ -98,6 +100,29 @@ def test_an_svg_has_every_name_as_text(document, tmp_path):
     texts = {"".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("text")}
     assert set(document.graph.layers) <= texts
     assert not [e for e in root.iter() if e.tag.endswith("image")]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("transparent", [False, True])
+def test_an_svg_shows_what_a_png_shows(qapp, tmp_path, dark, transparent):
+    """Its ground, where nothing is drawn, included; also for a part of the canvas."""
+    made = pages(2, down=False)
+    for area in (None, QRectF(100, -40, 300, 180)):
+        options = ImageOptions(dark=dark, transparent=transparent, scale=1.0, area=area)
+        save(made, tmp_path / "a.png", options)
+        save(made, tmp_path / "a.svg", options)
+        png = QImage(str(tmp_path / "a.png")).convertToFormat(QImage.Format.Format_ARGB32)
+        svg = QImage(png.size(), QImage.Format.Format_ARGB32)
+        svg.fill(Qt.GlobalColor.transparent)
+        painter = QPainter(svg)
+        QSvgRenderer(str(tmp_path / "a.svg")).render(painter)
+        painter.end()
+        for x, y in product((2, png.width() - 3), (2, png.height() - 3)):
+            assert svg.pixelColor(x, y) == png.pixelColor(x, y)
+        assert svg.pixelColor(2, 2).alpha() == (0 if transparent else 255)
+        pairs = [np.array(each.constBits()).astype(float) for each in (png, svg)]
+        assert np.abs(pairs[0] - pairs[1]).mean() < 4
+        assert pairs[1].std() > 5
 
 
 @pytest.mark.parametrize(("dark", "transparent"), [(False, False), (True, False), (False, True), (True, True)])
@@ -272,10 +297,13 @@ def shown(qtbot, document):
 def test_a_part_has_a_collapsed_frame_in_place_of_its_layers(shown, tmp_path):
     document = shown[0].document
     folded, *_, other, _ = document.graph.layers
+    around = Frame("around", "Around", rect=(-400, -400, 6000, 2000))
+    document.do(lambda g: Edit("", frames={"around": (None, around)}))
     save(document, tmp_path / "a.svg", ImageOptions(names=(folded, other)))
     root = ElementTree.parse(tmp_path / "a.svg").getroot()
     texts = {"".join(element.itertext()).strip() for element in root.iter() if element.tag.endswith("text")}
     assert {"Shut", other} <= texts
+    assert "Around" not in texts
     assert texts.isdisjoint(document.graph.layers.keys() - {other})
 
 

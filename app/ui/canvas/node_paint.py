@@ -125,6 +125,17 @@ def _sized(f: Fonts, size: int) -> tuple[QFont, QFontMetricsF]:
     return font, QFontMetricsF(font)
 
 
+def _header(box: QRectF, height: float) -> QPainterPath:
+    """The upper part of a box. It is a path of its own, since an SVG has no clipping."""
+    header, side = QPainterPath(), 2 * RADIUS
+    header.moveTo(box.left(), box.top() + height)
+    header.arcTo(box.left(), box.top(), side, side, 180, -90)
+    header.arcTo(box.right() - side, box.top(), side, side, 90, -90)
+    header.lineTo(box.right(), box.top() + height)
+    header.closeSubpath()
+    return header
+
+
 def _paint_box(painter: QPainter, item: PaintedNode, detail: float) -> None:
     look, place, f = item.look, item.layout, fonts()
     box = place.box
@@ -133,10 +144,7 @@ def _paint_box(painter: QPainter, item: PaintedNode, detail: float) -> None:
     body = QPainterPath()
     body.addRoundedRect(box, RADIUS, RADIUS)
     painter.fillPath(body, theme.color("raised"))
-    painter.save()
-    painter.setClipRect(QRectF(box.left(), box.top(), box.width(), place.header))
-    painter.fillPath(body, _category(item))
-    painter.restore()
+    painter.fillPath(_header(box, place.header) if place.header < box.height() else body, _category(item))
     _paint_texts(painter, item, f, detail)
     mark = QRectF(place.mark)
     if look.problem:
