@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cli_kit import Run, layerwright
+from PIL import Image
 
 import samples
 from app.cli import compare_request, console, main, precision, prune, run_request, sizes, train
@@ -71,6 +72,26 @@ def refusal(call: Callable[..., object], *arguments: Any) -> Any:
 
 
 # --- options -------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_run_of_every_size_is_not_timed_for_any_variant(tmp_path, monkeypatch):
+    ran: list[str] = []
+
+    def variant(name: str) -> SimpleNamespace:
+        def run(noisy):
+            ran.append(name)
+            return noisy
+
+        session = SimpleNamespace(invalidate=lambda: ran.append("invalidate"))
+        return SimpleNamespace(name=name, channels=3, run=run, session=session, emulated=False, output="out")
+
+    variants, compiled = [variant("a"), variant("b")], set()
+    for name, size in (("one", 8), ("two", 8), ("three", 12)):
+        Image.new("RGB", (size, size)).save(tmp_path / f"{name}.png")
+        compare_request._results(tmp_path / f"{name}.png", None, variants, compiled)
+        first = [] if name == "two" else [1]
+        assert ran == [each for of in "ab" for each in (*[of for _ in first], "invalidate", of)]
+        ran.clear()
 
 
 def test_pairs_keep_their_order_and_everything_after_the_first_sign() -> None:

@@ -174,7 +174,10 @@ def test_a_journal_knows_files_by_size_and_time(tmp_path):
     assert again.has(pattern)
     assert not again.has(replace(frame, name="b"))
     image.write_bytes(image.read_bytes() + b"x")
-    assert not Journal(tmp_path / "out", "key").has(frame)
+    changed = Journal(tmp_path / "out", "key")
+    assert not changed.has(frame)
+    changed.add(frame)
+    assert Journal(tmp_path / "out", "key").has(frame)
     with pytest.raises(DiagnosticError, match="folder-not-empty"):
         Journal(tmp_path / "out", "another key")
 

@@ -34,6 +34,6 @@ def test_the_fix_makes_every_size_work(group: str, name: str) -> None:
     edit = accept_every_size(graph, REGISTRY, case.contract)
     graph.apply(edit)
     network = MetaNetwork(graph, size_contract(graph, REGISTRY))
-    assert all(network.runs(h, w) for h, w in list(sizes(case.contract, all_pairs=False))[::4])
+    assert all(network.runs(h, w) for h, w in list(sizes(case.contract, all_pairs=False))[::8])
     graph.apply(edit.reversed())
     assert graph == case.graph

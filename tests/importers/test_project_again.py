@@ -197,6 +197,19 @@ def test_the_inputs_of_templates_come_back_in_every_order(tmp_path: Path) -> Non
         assert found.graph.templates[template.name].inputs == template.inputs
 
 
+@pytest.mark.parametrize("kernel", ["4x2", "2x4", "1x6"])
+def test_a_border_in_the_statement_of_a_convolution_belongs_to_it(kernel: str, tmp_path: Path) -> None:
+    """PyTorch has no "same" for even kernels: rows and columns get another border, and each end of them."""
+    image = Layer("in", "input", params={"dims": "9x8x3"})
+    params = {"features": "3", "kernel": kernel, "padding": "same"}
+    conv = Layer("c", "convolution", inputs=(Source("in"),), params=params)
+    graph = Graph([image, conv, Layer("out", "output", inputs=(Source("c"),))])
+    (tmp_path / "model.py").write_text(generate_source(graph, REGISTRY, "Net"))
+    found = import_module(load_module("model.py:Net", tmp_path), [torch.rand(1, 3, 8, 9)], REGISTRY)
+    assert [layer.type for layer in found.graph] == ["input", "convolution", "output"]
+    assert found.verified(REGISTRY).report.agrees
+
+
 @pytest.mark.parametrize(
     ("written", "edited"),
     [('mode="constant")', 'mode="constant", value=0.5)'), ("nn.Conv2d(", "nn.ConvTranspose2d(")],

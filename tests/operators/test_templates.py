@@ -21,6 +21,7 @@ from designer.graph.template import Template
 from designer.operators.api import Cost
 from designer.operators.inlining import inline, inlined_source
 from designer.operators.registry import Registry, load
+from designer.operators.template_faults import MAX_DEPTH
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -347,6 +348,34 @@ def test_a_thousand_instances_are_inferred_quickly(library: Registry, blocks: Gr
     body = inference.read("b0").operator
     assert body is inference.read("b0").operator
     assert len(required_weights(inference)) == 2000
+
+
+@pytest.mark.parametrize(("levels", "codes"), [(MAX_DEPTH, []), (MAX_DEPTH + 1, ["template-too-large"])])
+def test_templates_are_in_templates_down_to_the_limit(library: Registry, levels: int, codes: list[str]) -> None:
+    templates = []
+    for level in range(levels):
+        inside = "template" if level + 1 < levels else "identity"
+        layers = (
+            Layer("x", "template_input"),
+            Layer(
+                "inside",
+                inside,
+                (160, 0),
+                (Source("x"),),
+                {"template": f"t{level + 1}"} if inside != "identity" else {},
+            ),
+            Layer("y", "template_output", (320, 0), (Source("inside"),)),
+        )
+        templates.append(Template(f"t{level}", layers))
+    graph = Graph(
+        [
+            Layer("in", "input", params={"dims": "8x8x3"}),
+            Layer("all", "template", (160, 0), (Source("in"),), {"template": "t0"}),
+            Layer("out", "output", (320, 0), (Source("all"),)),
+        ],
+        templates=templates,
+    )
+    assert [d.code for d in Inference(graph, library).diagnostics()] == codes
 
 
 def test_a_bomb_is_refused_at_once(library: Registry) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -236,6 +237,23 @@ def test_a_pass_rewrites_its_special_cases_as_recorded(
 ) -> None:
     monkeypatch.setattr(passes, "MAX_CONSTANT", FEW)
     check_recorded(f"passes/{name}.txt", described(NETWORKS[name](), registry, name))
+
+
+def test_both_networks_run_with_the_options_of_the_comparison(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: list[RunOptions] = []
+
+    class Noted(Session):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
+            used.append(self.options)
+
+    monkeypatch.setattr("designer.passes.effect.Session", Noted)
+    graph = Graph([layer("image", "input", dims="8x8x4"), layer("result", "output", "image")], name="net")
+    weights, options = weights_of(graph, registry), RunOptions(EMULATED.name, "bf16", threads=1)
+    assert pass_effect(graph, optimize(graph, registry, weights, []), registry, weights, options).kept
+    assert used == [options, options]
 
 
 def test_every_pass_has_a_record() -> None:

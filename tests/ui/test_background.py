@@ -34,6 +34,23 @@ def test_the_next_work_can_start_when_a_result_arrives(qtbot: QtBot) -> None:
     assert results == list(range(ROUNDS))
 
 
+@pytest.mark.parametrize(
+    "error", [KeyError("a"), TypeError("b"), MemoryError("c"), OSError("d"), StopIteration("e")], ids=repr
+)
+def test_any_error_of_the_work_is_told(qtbot: QtBot, error: Exception) -> None:
+    parent = QObject()
+    background = Background(parent)
+
+    def work() -> None:
+        raise error
+
+    with qtbot.waitSignal(background.failed) as failed:
+        background.start(work)
+    ((finding,),) = failed.args
+    assert (finding.code, finding.message) == ("unexpected", f"{type(error).__name__}: {error}")
+    assert not background.running
+
+
 def test_only_one_work_at_a_time(qtbot: QtBot) -> None:
     parent = QObject()
     background = Background(parent)

@@ -78,6 +78,7 @@ def data(kind: str, content: bytes) -> QMimeData:
     ("kind", "content", "on_layer", "on_port", "nowhere"),
     [
         (OPERATOR_MIME, b"identity", True, True, True),
+        (OPERATOR_MIME, "template:größe".encode(), True, True, True),
         (FORMAT_MIME, b"int8", True, True, False),
         ("files", b"", False, False, False),
         ("text/plain", b"identity", False, False, False),
@@ -113,7 +114,7 @@ def test_what_is_dragged_over_the_canvas_and_dropped_is_taken_where_it_has_a_mea
         elif kind == FORMAT_MIME:
             assert found == [("format", "int8", layer)]
         else:
-            assert found == [("operator", "identity", viewer.mapToScene(point))]
+            assert found == [("operator", content.decode(), viewer.mapToScene(point))]
 
 
 def test_a_canvas_without_a_network_does_nothing_that_needs_one(qtbot):

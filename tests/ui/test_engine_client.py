@@ -7,12 +7,13 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import QCoreApplication, QObject
+from PySide6.QtCore import QByteArray, QCoreApplication, QObject
 from pytestqt.qtbot import QtBot
 
 from app.engine import protocol
@@ -323,6 +324,23 @@ def test_leaving_by_itself_names_the_last_words(stand_in: EngineClient, asker: A
         asker.ask(stand_in, "leave")
     assert "code 3" in crash.args[0]
     assert "the shelf broke" in crash.args[0]
+
+
+@pytest.mark.parametrize("size", range(1, 40, 3))
+def test_answers_arrive_in_pieces_of_any_size(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    lines = [b"a long line that comes in many pieces", b"b", b"", b"another one", b"c", b"d"]
+    text = b"".join(line + b"\n" for line in lines)
+    pieces = [QByteArray(text[at : at + size]) for at in range(0, len(text), size)]
+    found: list[object] = []
+    monkeypatch.setattr(client_module, "read_event", lambda line: line)
+    client = EngineClient(command=["nothing"])
+    monkeypatch.setattr(client, "_event", found.append)
+    monkeypatch.setattr(client, "_process", SimpleNamespace(readAllStandardOutput=lambda: pieces.pop(0)))
+    while pieces:
+        client._read()
+    assert found == [line for line in lines if line]
+    monkeypatch.undo()
+    client.close()
 
 
 @pytest.mark.parametrize("half", ['{"event": "done", "id": 1', "x" * 200])

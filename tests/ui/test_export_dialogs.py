@@ -209,6 +209,7 @@ def test_the_last_folder_is_that_of_the_dialog_and_the_window(qtbot: QtBot, cont
     qtbot.addWidget(first)
     first.target.setText(str(tmp_path / "here" / "a.txt"))
     first.export.click()
+    (tmp_path / "here" / "a.txt").mkdir(parents=True)  # the next one is proposed next to a folder, not in it
     first.written("Written")
     found = []
     for where, name in ((context, "plain"), (context, "another"), (other, "plain")):

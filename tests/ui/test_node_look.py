@@ -136,6 +136,15 @@ def test_the_tip_names_every_element_type_once(document: Document) -> None:
     }
 
 
+def test_a_warning_hides_nothing_of_a_layer(document: Document) -> None:
+    before = look(document, "conv")
+    document.do(lambda g: commands.set_params(g, {"conv": {"strange": "1"}}))
+    after = look(document, "conv")
+    assert (before.problem, after.problem) == ("", "warning")
+    assert after.tip != before.tip
+    assert replace(after, problem="", tip=before.tip) == before
+
+
 def test_a_frozen_and_a_bypassed_layer_say_so(document: Document) -> None:
     plain, tip = look(document, "conv").summary, lines(document, "conv")
     document.do(lambda g: freeze(g, ["conv"]))

@@ -24,7 +24,7 @@ from window_kit import open_window
 
 from designer.graph.graph import Graph
 
-GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "600"))
+GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "400"))
 SEEDS = 3
 ROUND = 200  # gestures on one network
 FULL = 2  # runs with all windows of the workspace; the others have the canvas and the Layer Editor, which is faster

@@ -201,6 +201,12 @@ def test_a_cluster_needs_its_library_and_an_address(qtbot: QtBot, tmp_path: Path
     assert there.says() == ("Enter the address of the cluster", "", False)
     there.write("address", "10.0.0.1:6379 ")
     assert there.says() == ("2 trials", "", True)
+    folder = there.find(QLineEdit, "folder")
+    assert isinstance(folder, QLineEdit)
+    before = folder.text()
+    there.write("folder", " ")
+    assert there.says() == ("Enter a folder for the sweep", "", False)
+    there.write("folder", before)
     there.click(QPushButton, "start")
     assert there.requests[0].cluster == "10.0.0.1:6379"
 

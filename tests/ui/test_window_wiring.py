@@ -53,6 +53,15 @@ def connections(window: MainWindow) -> Counter[str]:
     return +found
 
 
+def test_the_notice_of_a_changed_file_shows_the_differences_from_it(qtbot: QtBot, tmp_path: Path, monkeypatch) -> None:
+    made: list[tuple[object, ...]] = []
+    monkeypatch.setattr(window_module, "DiskWatch", lambda *parts: made.append(parts) or DiskWatch(*parts))
+    window = open_window(qtbot, tmp_path)
+    ((parent, context, tabs, files, compare),) = made
+    assert (parent, context, tabs, files) == (window, window.context, window.tabs, window.files)
+    assert compare == window.compare_saved
+
+
 def test_the_window_is_connected_as_recorded(qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a network, and what changes with one, with another tab, and inside of a template. Panels are left out."""
     monkeypatch.setattr(Docks, "_build", lambda _docks, spec: QWidget())
