@@ -544,6 +544,22 @@ def test_the_text_of_a_frame_is_below_its_title(canvas, zoom):
         assert shown[0].area.top() == pytest.approx(PAD, abs=3)
 
 
+@pytest.mark.parametrize("zoom", [1.0, 0.4])
+@pytest.mark.parametrize(
+    "text", ["a word " * 400, "\n" * 3 + "line\n" * 90, "w" * 900, "\U0001f600 word " * 200], ids=repr
+)
+def test_the_text_of_a_frame_stays_inside_without_clipping(canvas, text, zoom):
+    """An SVG has none."""
+    item = FrameItem(Frame("f", "", text, "", (0, 0, 200, 160)))
+    found = [stroke for stroke in strokes(item, zoom) if stroke.kind == "text" and stroke.text]
+    assert len(found) >= 2
+    shown = "".join(stroke.text for stroke in found).replace(" ", "")
+    assert "".join(text.split()).startswith(shown)
+    for stroke in found:
+        assert stroke.area.bottom() <= 160 - PAD + 1
+        assert stroke.area.right() <= 200 + 1
+
+
 @pytest.mark.parametrize("height", range(112, 176, 16))
 def test_no_line_of_a_comment_is_cut_through(canvas, height):
     """Below the last whole line that fits there is nothing but the ground of the frame."""

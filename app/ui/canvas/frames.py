@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import ceil
 
 from PySide6.QtCore import QPointF, QRectF, QSizeF, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPen, QTextLayout, QTextOption
 from PySide6.QtWidgets import QGraphicsItem, QStyleOptionGraphicsItem, QWidget
 
 from app.ui.canvas.node_layout import LEAST, PAD, fonts
@@ -22,7 +22,6 @@ LEAST_WIDTH = 144.0  # of a collapsed frame
 ABOVE = 160.0  # room for it there, down to the smallest scale
 WHOLE = 0.7  # scale down to which the height of a frame suits its text
 SHOWN = 2000  # characters of the text that are painted
-WRAPPED = Qt.TextFlag.TextWordWrap | Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop
 
 
 def text_top(detail: float = 1.0) -> float:
@@ -37,9 +36,29 @@ def needed_height(width: float, content: str) -> int:
         return 0
     font = QFont(fonts().small)
     font.setPixelSize(ceil(LEAST / WHOLE))
-    metrics = QFontMetricsF(font)
-    room = metrics.boundingRect(QRectF(0, 0, max(width - 2 * PAD, 1), 1e6), int(WRAPPED), text)
-    return ceil((text_top(WHOLE) + room.height() + 2 * PAD) / GRID) * GRID
+    lines = text_lines(text, font, width - 2 * PAD)
+    return ceil((text_top(WHOLE) + len(lines) * line_height(font) + 2 * PAD) / GRID) * GRID
+
+
+def line_height(font: QFont) -> int:
+    """The distance between two lines of text, in whole units."""
+    return ceil(QFontMetricsF(font).lineSpacing())
+
+
+def text_lines(text: str, font: QFont, width: float, most: int = SHOWN) -> list[str]:
+    """The first lines of a text that is wrapped to a width, at most `most`. They are painted one by one: an SVG has no clipping."""
+    layout, option = QTextLayout(text.replace("\n", "\u2028"), font), QTextOption()
+    option.setWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
+    layout.setTextOption(option)
+    units = text.encode("utf-16-le", "surrogatepass")  # what Qt counts
+    found: list[str] = []
+    layout.beginLayout()
+    while len(found) < most and (line := layout.createLine()).isValid():
+        line.setLineWidth(max(width, 1.0))
+        start, end = 2 * line.textStart(), 2 * (line.textStart() + line.textLength())
+        found.append(units[start:end].decode("utf-16-le", "replace").rstrip())
+    layout.endLayout()
+    return found
 
 
 class FrameItem(QGraphicsItem):
@@ -158,17 +177,16 @@ class FrameItem(QGraphicsItem):
             return
         font = QFont(fonts().small)
         font.setPixelSize(max(font.pixelSize(), ceil(LEAST / max(detail, 0.01))))
-        line = ceil(QFontMetricsF(font).lineSpacing())  # Qt begins each line at a whole unit
+        line = line_height(font)
         room = rect.adjusted(PAD, text_top(detail) if detail >= LARGE else PAD, -PAD, -PAD)
-        room.setHeight(max(0, room.height() // line) * line)
-        if room.isEmpty():
+        if room.width() <= 0 or room.height() < line:
             return
-        painter.save()
-        painter.setClipRect(room, Qt.ClipOperation.IntersectClip)
         painter.setFont(font)
         painter.setPen(theme.color("text"))
-        painter.drawText(room, WRAPPED, self.frame.text[:SHOWN])
-        painter.restore()
+        base = QPointF(room.left(), room.top() + QFontMetricsF(font).ascent())
+        lines = text_lines(self.frame.text[:SHOWN], font, room.width(), int(room.height() // line))
+        for number, text in enumerate(lines):
+            painter.drawText(base + QPointF(0, number * line), text)
 
     def _paint_bar(self, painter: QPainter, rect: QRectF) -> None:
         """Paint the title of a collapsed frame and its number of layers."""
