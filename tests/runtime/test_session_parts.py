@@ -707,12 +707,12 @@ def test_parts_for_any_weights_are_compiled_once(runtime_registry, record):
     assert len(mine) == 2 + 2 * 4  # the new sessions compile theirs
 
 
-@pytest.mark.parametrize("by_stand_in", [False, True])
+@pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("fixed", ["first", "third"])
-def test_parts_with_their_weights_inside_are_compiled_for_each_of_them(runtime_registry, record, fixed, by_stand_in):
+def test_parts_with_their_weights_inside_are_compiled_for_each_of_them(runtime_registry, record, fixed, replaced):
     """An engine can have some parts for all weights and others for one: these are used again with equal weights only."""
     record.fixed = {fixed}
-    record.refused = {fixed} if by_stand_in else set()
+    record.refused = {fixed} if replaced else set()
     made = opened(branches(), runtime_registry, options=replace(PLAIN, weights_as_inputs=True))
     sets = [weights_for(*ALL, seed=seed) for seed in range(3)]
     compiled = 0

@@ -546,22 +546,8 @@ def test_the_tip_of_a_port_after_any_steps(canvas, seed):
     assert item.outputs[0].carried() == "11 x 48 x 64 float32"
 
 
-def test_the_port_under_the_pointer_is_marked_and_says_what_it_carries(canvas):
-    """That port alone, and only until the pointer leaves it."""
-    view, items = canvas.viewer.viewport(), canvas.projection
-    dots = [dot for name in items.layers for dot in (*items[name].inputs, *items[name].outputs)]
-    away = kit.at(canvas, items["cat"].box().bottomRight() + QPointF(40, 80))
-    QTest.mouseMove(view, away)
-    for dot in (items["cat"].inputs[0], items["conv"].outputs[0], items["cat"].outputs[0]):
-        QTest.mouseMove(view, kit.at(canvas, dot.center()))
-        assert [other for other in dots if other.hovered] == [dot]
-        assert f"currently {dot.carried()}" in dot.toolTip()
-        QTest.mouseMove(view, away)
-        assert not any(other.hovered for other in dots)
-
-
 def test_what_the_pointer_is_on_is_hovered_and_nothing_else(canvas):
-    """Over a port its tip tells what it takes and carries, and its node is painted anew; the same for a link."""
+    """The tip of a port then says what it carries."""
     viewer, items = canvas.viewer, canvas.projection
     canvas.context.select(())
     viewer.frame_all()
@@ -570,6 +556,7 @@ def test_what_the_pointer_is_on_is_hovered_and_nothing_else(canvas):
         "nothing": QPoint(4, 4),
         "input": kit.port(canvas, "cat"),
         "output": kit.output(canvas, "conv"),
+        "last": kit.output(canvas, "cat"),
         "node": kit.node(canvas, "cat"),
         "link": kit.at(canvas, link.path().pointAtPercent(0.5)),
     }
@@ -583,6 +570,7 @@ def test_what_the_pointer_is_on_is_hovered_and_nothing_else(canvas):
         "nothing": [],
         "input": ["cat input 0"],
         "output": ["conv output 0"],
+        "last": ["cat output 0"],
         "node": [],
         "link": ["link ('cat', 0)"],
     }
@@ -593,6 +581,6 @@ def test_what_the_pointer_is_on_is_hovered_and_nothing_else(canvas):
             QTest.mouseMove(viewer.viewport(), spots[place])
             QApplication.processEvents()
             assert hovered() == wanted[place], (before, after)
-    for dot in (items["cat"].inputs[0], items["conv"].outputs[0]):
-        assert dot.toolTip() == f"{dot.look.tip}, currently 8 x 48 x 64 float32"
+    for dot, channels in ((items["cat"].inputs[0], 8), (items["conv"].outputs[0], 8), (items["cat"].outputs[0], 11)):
+        assert dot.toolTip() == f"{dot.look.tip}, currently {channels} x 48 x 64 float32"
     assert items["cat"].inputs[1].toolTip() == items["cat"].inputs[1].look.tip

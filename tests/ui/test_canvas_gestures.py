@@ -658,7 +658,7 @@ def test_the_rubber_band_reaches_from_the_press_to_the_pointer_until_the_release
         assert not band.isVisible()
 
 
-def test_the_search_for_an_operator_opens_beside_the_selected_layer_also_if_it_was_out_of_view(canvas):
+def test_the_search_for_an_operator_opens_next_to_the_selected_layer_also_if_it_was_out_of_view(canvas):
     canvas.viewer.zoom_by(1 / canvas.viewer.zoom)
     canvas.viewer.pointer = lambda: None
     for name in ("out", "free"):

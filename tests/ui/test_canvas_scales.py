@@ -62,6 +62,20 @@ def look(canvas, zoom: float, center: QPointF) -> None:
     canvas.viewer.go(center)
 
 
+def look_past(canvas, zoom: float, area: QRectF, gap: float, side: str) -> None:
+    """Look so that an area ends `gap` pixels from the left ("l"), right, upper ("t") or lower edge of the view; negative: outside."""
+    look(canvas, zoom, QPointF(0, 0))
+    seen, away = canvas.viewer.seen(), gap / zoom
+    half = QPointF(seen.width() / 2, seen.height() / 2)
+    places = {
+        "l": QPointF(area.left() - away + half.x(), area.center().y()),
+        "r": QPointF(area.right() + away - half.x(), area.center().y()),
+        "t": QPointF(area.center().x(), area.top() - away + half.y()),
+        "b": QPointF(area.center().x(), area.bottom() + away - half.y()),
+    }
+    canvas.viewer.go(places[side])
+
+
 def drag(canvas, start: QPointF, run: QPointF) -> None:
     """Drag from a point of the canvas by a distance on the canvas."""
     kit.drag(canvas, kit.at(canvas, start), kit.at(canvas, start + run))
@@ -274,19 +288,9 @@ def test_a_revealed_layer_can_be_read(canvas, zoom, found):
 
 
 def test_the_view_moves_to_a_revealed_layer_exactly_if_a_part_of_it_is_not_seen(canvas):
-    """`gap` is between the edge of the layer and that of the view, in pixels; negative outside."""
     viewer, area = canvas.viewer, canvas.projection["free"].sceneBoundingRect()
     for zoom, gap, side in itertools.product((0.4, 0.6, 2.5), (-3.0, 1.0, 40.0), "lrtb"):
-        look(canvas, zoom, QPointF(0, 0))
-        half, away = QPointF(viewer.seen().width() / 2, viewer.seen().height() / 2), gap / zoom
-        viewer.go(
-            {
-                "l": QPointF(area.left() - away + half.x(), area.center().y()),
-                "r": QPointF(area.right() + away - half.x(), area.center().y()),
-                "t": QPointF(area.center().x(), area.top() - away + half.y()),
-                "b": QPointF(area.center().x(), area.bottom() + away - half.y()),
-            }[side]
-        )
+        look_past(canvas, zoom, area, gap, side)
         before, whole = viewer.visible_center(), viewer.seen().contains(area)
         assert whole is (gap > 0), (zoom, gap, side)
         canvas.context.select(())
@@ -453,20 +457,10 @@ def test_a_network_that_begins_at_a_legible_scale_keeps_it_when_the_canvas_gets_
 
 
 def test_the_view_moves_only_as_far_as_a_layer_needs_to_be_seen_with_a_margin(canvas):
-    """`gap` is between the edge of the layer and that of the view, in pixels; negative outside."""
     viewer, area = canvas.viewer, canvas.projection["free"].sceneBoundingRect()
     margin = 2 * GRID
     for zoom, gap, side in itertools.product((0.6, 2.0), (-200.0, -5.0, 10.0, 60.0), "lrtb"):
-        look(canvas, zoom, QPointF(0, 0))
-        half, away = QPointF(viewer.seen().width() / 2, viewer.seen().height() / 2), gap / zoom
-        viewer.go(
-            {
-                "l": QPointF(area.left() - away + half.x(), area.center().y()),
-                "r": QPointF(area.right() + away - half.x(), area.center().y()),
-                "t": QPointF(area.center().x(), area.top() - away + half.y()),
-                "b": QPointF(area.center().x(), area.bottom() + away - half.y()),
-            }[side]
-        )
+        look_past(canvas, zoom, area, gap, side)
         before = viewer.visible_center()
         canvas.show_layer("free")
         run = (viewer.visible_center() - before) * zoom

@@ -72,7 +72,7 @@ def test_of_instances_of_two_templates_neither_is_meant(window):
 
 
 def test_an_instance_of_a_template_that_does_not_exist_can_neither_be_entered_nor_dissolved_nor_renamed(window):
-    """As after a merge by hand; a layer of another type with such a parameter is no instance either."""
+    """As after a merge by hand; a layer of another type with such a parameter is not an instance either."""
     odd = {
         "lost": Layer("lost", "template", (0, 400), (), {"template": "nowhere"}),
         "nameless": Layer("nameless", "template", (0, 600)),
@@ -625,7 +625,7 @@ def test_the_canvas_menu_has_what_can_be_done_with_templates(window):
 
 
 def test_exactly_the_layer_that_is_inspected_is_marked_in_every_scope(qtbot):
-    """The same names stand in the network, in both instances and in the template itself, which runs nowhere."""
+    """The same names occur in the network, in both instances and in the template itself, which runs nowhere."""
 
     def inside(below: str) -> tuple[Layer, ...]:
         middle = Layer("conv", "template" if below else "identity", (320, 0), (Source("x"),))

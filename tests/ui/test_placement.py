@@ -370,9 +370,9 @@ def test_an_added_operator_reads_the_first_output_of_the_layer_selected_last_if_
         assert context.selection == (name,)
         box = items.entry(name).box()
         if selected:
-            beside = items.entry(selected[-1]).box()
-            assert beside.right() + GAP <= box.left() <= beside.right() + 3 * GAP
-            assert box.bottom() > beside.top()
+            last = items.entry(selected[-1]).box()
+            assert last.right() + GAP <= box.left() <= last.right() + 3 * GAP
+            assert box.bottom() > last.top()
         else:
             assert (box.center() - QPointF(480, 800)).manhattanLength() <= 2 * GRID
         assert canvas.viewer.seen().contains(box)

@@ -403,7 +403,7 @@ def test_every_path_of_the_engine_is_that_of_one_layer_in_sight_at_every_level(q
 
 @pytest.mark.parametrize("order", list(permutations("ABC")))
 def test_the_way_into_a_template_is_the_shortest_one(qapp, order):
-    """Through the first instances on it, in whatever order templates stand in the network."""
+    """Through the first instances on it, whatever the order of templates in the network."""
 
     def template(name: str, *inner: str) -> Template:
         instances = (Layer(f"in_{each}", "template", params={"template": each}) for each in inner)

@@ -700,7 +700,7 @@ def test_problems_are_ordered_named_placed_counted_and_copied(bench):
     table.selectionModel().select(model.index(0, 0), flags.Deselect | flags.Rows)
     bench.panel._copy()
     assert QApplication.clipboard().text().splitlines() == [str(d) for d in (found[3], found[4], found[6])]
-    for column, order in itertools.product(range(5), Qt.SortOrder):  # as they stand in the table
+    for column, order in itertools.product(range(5), Qt.SortOrder):  # in the order of the table
         table.sortByColumn(column, order)
         chosen = {index.row() for index in table.selectionModel().selectedRows()}
         bench.panel._copy()
