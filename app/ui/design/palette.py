@@ -122,7 +122,7 @@ class PalettePanel(QWidget):
             document.changed.connect(self._on_change)
             document.root.changed.connect(self._count)  # inside of a template too, whose layers stay as they are
             templates = any(shown is not None and shown.root.graph.templates for shown in (before, document))
-            if templates or self._search.text():
+            if templates or self._search.text():  # the list of all operators is the same for every document
                 self._fill()
 
     def _count(self, _change: object) -> None:
