@@ -15,6 +15,7 @@ MAX_NAMESPACES = 256  # prefix declarations in one document
 MAX_ATTRIBUTES = 256  # of one element
 MAX_TEXT = 1_000_000  # characters of one attribute: a parameter can contain source code
 MAX_POSITION = 1_000_000_000  # canvas units, in both directions
+MAX_ARRANGED = 20_000  # layers of a network or template without positions; more are all placed at 0,0
 
 MAX_WEIGHT_FILES = 100_000
 MAX_WEIGHT_HEADER = 64 * MEBIBYTE  # the list of tensors in a .safetensors file

@@ -13,8 +13,10 @@ from typing import TypeVar
 from designer.files import limits
 from designer.files.xml_text import content, serialize
 from designer.files.xml_tree import SPACE, Element, Markup, Text
+from designer.graph.arrangement import assumed_box
 from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.graph import Graph
+from designer.graph.layout import arrange
 from designer.graph.model import MAX_NAME, ActivationSpec, Foreign, Frame, Layer, Source, check_layer_name
 from designer.graph.template import Template, check_template_name
 from designer.texts import tr
@@ -35,12 +37,14 @@ _RECT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,10}),(\d{1,10})\Z")
 class Records:
     """The content of a tree: a graph, unless there is an error, and the lines of its layers.
 
-    The line of a template has the key `<template>/`, those of its layers `<template>/<layer>`.
+    The line of a template has the key `<template>/`, those of its layers `<template>/<layer>`. `unplaced` are the layers
+    of the network, or of a template that is being read, that have no position.
     """
 
     graph: Graph | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
+    unplaced: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -116,7 +120,7 @@ def read_records(root: Element, outside: Iterable[Markup] = ()) -> Records:
         return found
     own = {*ROOT_PROPERTIES, "version", f"xmlns:{PREFIX}"}
     graph = Graph(
-        layers.values(),
+        _placed(layers, root.line, found),
         attributes={k: v for k, v in root.attributes.items() if k not in own},
         foreign=_foreign(foreign, "\t"),
         frames=frames.values(),
@@ -214,6 +218,23 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
     layers[name] = Layer(name, kind, position, inputs, params or {}, activation, attributes, _foreign(foreign, "\t\t"))
 
 
+def _placed(layers: dict[str, Layer], line: int, found: Records) -> Collection[Layer]:
+    """The layers, arranged from left to right if none of several has a position, which is common in files written by a script."""
+    if not 1 < len(layers) <= limits.MAX_ARRANGED or not found.unplaced.issuperset(layers):
+        return layers.values()
+    graph = Graph(layers.values())
+    places = arrange(graph, {name: assumed_box(layer) for name, layer in layers.items()})
+    found.diagnostics = [d for d in found.diagnostics if d.code != "missing-position"]
+    found.add(
+        "missing-position",
+        tr("no layer has a position; they are arranged from left to right"),
+        line,
+        remedy=tr("save the file to keep the positions"),
+        severity=Severity.INFO,
+    )
+    return [replace(layer, position=places[name]) for name, layer in layers.items()]
+
+
 def _template(element: Element, templates: dict[str, Template], found: Records) -> None:
     """Read one `lw:Template` into `templates`; broken rules are added to `found`."""
     attributes = dict(element.attributes)
@@ -243,12 +264,13 @@ def _template(element: Element, templates: dict[str, Template], found: Records) 
             pass
         else:
             foreign.append(child)
+    placed = _placed(layers, element.line, inside)
     found.lines.update({f"{name}/{layer}": line for layer, line in inside.lines.items()})
     found.diagnostics.extend(
         replace(d, message=f"in the template '{name}': {d.message}", layer=None, template=name, inner=d.layer)
         for d in inside.diagnostics
     )
-    made = Template(name, tuple(layers.values()), _foreign(foreign, "\t\t"), attributes, tuple(frames.values()))
+    made = Template(name, tuple(placed), _foreign(foreign, "\t\t"), attributes, tuple(frames.values()))
     for count, ports in ((len(made.inputs), "inputs"), (len(made.outputs), "outputs")):
         if count > limits.MAX_PORTS:
             message = tr(
@@ -325,6 +347,8 @@ def _position(text: str | None, line: int, layer: str, found: Records) -> tuple[
         x, y = int(match[1]), int(match[2])
         if max(abs(x), abs(y)) <= limits.MAX_POSITION:
             return x, y
+    if text is None:
+        found.unplaced.add(layer)
     what = "the layer has no position" if text is None else f"the position '{text[:40]}' is not two numbers as in 16,32"
     found.add(
         "missing-position" if text is None else "bad-position",

@@ -11,12 +11,17 @@ from designer.graph.commands import move_layers
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox, arrange
-from designer.graph.model import GRID, ROUTES, Frame
+from designer.graph.model import GRID, ROUTES, Frame, Layer
 from designer.texts import mark, tr, tr_data
 
 FRAME_TOP = 3 * GRID  # space above the layers for the title of a frame
 FRAME_EDGE = 2 * GRID
-NODE_WIDTH = 15 * GRID  # assumed width of a layer whose box was not measured
+NODE_WIDTH, NODE_HEIGHT = 15 * GRID, 120.0  # assumed size of a layer whose box was not measured
+_PORTS, _PORT_HEIGHT, _CHARACTER = (
+    3 * GRID,
+    20.0,
+    9.0,
+)  # from the top to the first port, of a port, of a title; generous
 GAP = 3 * GRID  # between a layer and its producers
 Position = tuple[int, int]  # canvas units, on the grid
 Rect = tuple[int, int, int, int]  # x, y, width, height
@@ -25,6 +30,13 @@ Rect = tuple[int, int, int, int]  # x, y, width, height
 def on_grid(x: float, y: float) -> Position:
     """The nearest grid point."""
     return (round(x / GRID) * GRID, round(y / GRID) * GRID)
+
+
+def assumed_box(layer: Layer, level: int = 0) -> LayerBox:
+    """A generous box of a layer that was not measured; `level` as in `LayerBox`."""
+    entries = tuple(_PORTS + _PORT_HEIGHT * index for index in range(len(layer.inputs)))
+    height = max(NODE_HEIGHT, _PORTS + _PORT_HEIGHT * len(entries))
+    return LayerBox(max(NODE_WIDTH, _CHARACTER * len(layer.name)), height, entries, {"": float(_PORTS)}, level)
 
 
 def lay_out(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from designer.files.weights import WeightKey, Weights
-from designer.graph.arrangement import around
+from designer.graph.arrangement import around, assumed_box
 from designer.graph.graph import Graph
 from designer.graph.layout import LayerBox, arrange
 from designer.graph.model import ActivationSpec, Frame, Layer, Source, check_layer_name
@@ -23,7 +23,6 @@ from designer.operators.registry import Registry
 from designer.texts import tr
 from designer.units import dims_text
 
-NODE_WIDTH, NODE_HEIGHT, PORT_HEIGHT, CHARACTER = 240.0, 120.0, 20.0, 9.0  # canvas units, generous
 MAX_LEVEL = 10
 
 
@@ -209,14 +208,8 @@ class GraphBuilder:
             below = (sizes[producer] for producer in layer.producers() if producer in sizes)
             sizes[name] = sides[0] * sides[1] if len(sides) == 2 else min(below, default=0)
         largest = max(sizes.values(), default=1)
-        boxes = {}
-        for name, layer in layers.items():
-            level = min(MAX_LEVEL, round(log(largest / sizes[name], 4))) if sizes[name] else 0
-            ports = len(layer.inputs)
-            height = max(NODE_HEIGHT, 48.0 + PORT_HEIGHT * ports)
-            entries = tuple(48.0 + PORT_HEIGHT * index for index in range(ports))
-            boxes[name] = LayerBox(max(NODE_WIDTH, CHARACTER * len(name)), height, entries, {"": 48.0}, level)
-        return boxes
+        levels = {n: min(MAX_LEVEL, round(log(largest / size, 4))) if size else 0 for n, size in sizes.items()}
+        return {name: assumed_box(layer, levels[name]) for name, layer in layers.items()}
 
     def _frames(
         self, positions: Mapping[str, tuple[int, int]], boxes: Mapping[str, LayerBox], scopes: Mapping[str, Scope]

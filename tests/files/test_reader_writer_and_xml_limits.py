@@ -426,3 +426,32 @@ def test_what_surrounds_an_inner_line_is_kept_in_lines_of_the_file() -> None:
     """`lines` are those of the file, also for layers of templates."""
     text = f'{ROOT}\n\n{LAYER}\n<lw:Template name="t">\n{LAYER}\n\n<Layer\nname="b" type="t" edit_pos="0,0" />\n</lw:Template></NetworkModel>'
     assert dict(parse_document(text.encode(), validate=False).lines) == {"a": 3, "t/": 4, "t/a": 5, "t/b": 7}
+
+
+CHAIN = '<Layer name="b" type="t" input="a" /><Layer name="a" type="t" /><Layer name="c" type="t" input="a,b" />'
+
+
+def placed(text: str) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    read = parse_document(f"{ROOT}\n{text}\n</NetworkModel>".encode(), validate=False)
+    assert read.graph is not None
+    templates = [layer for template in read.graph.templates.values() for layer in template.layers]
+    found = [f"{d.severity} {d.code} {d.line} {d.template or d.layer}" for d in read.diagnostics]
+    return {layer.name: layer.position for layer in (*read.graph.layers.values(), *templates)}, found
+
+
+def test_a_network_without_positions_is_arranged_from_left_to_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    positions, found = placed(CHAIN)
+    assert list(positions) == ["b", "a", "c"]
+    assert positions["a"][0] + 240 < positions["b"][0] < positions["c"][0] - 240
+    assert found == ["info missing-position 1 None"]
+    inside, found = placed(f'<lw:Template xmlns:lw="urn:layerwright:1" name="block">{CHAIN}</lw:Template>')
+    assert inside == positions
+    assert found == ["info missing-position 2 block"]
+    one = "warning missing-position 2 "
+    assert placed(CHAIN.replace('"a" type="t"', '"a" type="t" edit_pos="16,32"')) == (
+        {"b": (0, 0), "a": (16, 32), "c": (0, 0)},
+        [one + "b", one + "c"],
+    )
+    assert placed('<Layer name="a" type="t" />') == ({"a": (0, 0)}, [one + "a"])
+    monkeypatch.setattr(limits, "MAX_ARRANGED", 2)
+    assert placed(CHAIN) == ({"b": (0, 0), "a": (0, 0), "c": (0, 0)}, [one + "b", one + "a", one + "c"])
