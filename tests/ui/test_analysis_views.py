@@ -33,6 +33,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 from pytestqt.qtbot import QtBot
+from shown_state import named, of_tree
 
 from app.engine.protocol import RunStep, TraceReply
 from app.reports.comparison import ms_text
@@ -48,6 +49,7 @@ from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.output_view import OutputView
 from app.ui.analysis.overview_model import (
     COUNT,
+    ENGINE,
     HEAT,
     LAYER,
     MEMORY,
@@ -172,11 +174,23 @@ def test_every_cell_of_the_overview_is_of_its_layer(qtbot: QtBot) -> None:
     ]
     assert aligned == [TIME, MEMORY]
     muted = {
-        name
+        name: [column for column in range(COUNT) if at.siblingAtColumn(column).data(ROLE.ForegroundRole) is not None]
         for name, at in found.items()
-        if at.siblingAtColumn(SHAPE).data(ROLE.ForegroundRole) == theme.color("muted")
     }
-    assert muted == {"mix"}
+    inside = sorted((ENGINE, STATE))
+    assert {name: columns for name, columns in muted.items() if columns} == {
+        "mix": list(range(COUNT)),
+        "first": inside,
+        "second": inside,
+    }
+    assert found["mix"].data(ROLE.ForegroundRole) == found["first"].siblingAtColumn(STATE).data(ROLE.ForegroundRole)
+    assert found["mix"].data(ROLE.ForegroundRole) == theme.color("muted")
+    for role, columns in (
+        (HEAT, {TIME, MEMORY}),
+        (ROLE.DecorationRole, {LAYER}),
+        (ROLE.FontRole, {SHAPE, TIME, MEMORY}),
+    ):
+        assert {c for c in range(COUNT) if found["noise"].siblingAtColumn(c).data(role) is not None} == columns
     tips = {name: at.data(ROLE.ToolTipRole).split("\n") for name, at in found.items()}
     for name, tip in tips.items():
         assert tip[-1] == f"double-click {'second' if name == 'first+second' else name} to see its channels"
@@ -386,6 +400,29 @@ def test_controls_of_frames_are_those_of_their_source(qtbot: QtBot, analysis: An
     assert not transport.isVisible()
 
 
+def test_controls_of_frames_are_the_same_whatever_source_was_there_before(
+    qtbot: QtBot, analysis: AnalysisController
+) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    followed = Transport("a", analysis.playback, window)
+    window.show()
+    tracks = [replace(track) for track, *_ in TRACKS.values()]
+    tracks += [replace(track, playing=not track.playing) for track in tracks]
+    tracks += [replace(tracks[0], error="It cannot be read."), *tracks[::-3], *tracks[1::2]]
+    for track in tracks:
+        analysis.playback.tracks["a"] = track
+        analysis.playback.changed.emit("a")
+        fresh = Transport("a", analysis.playback, window)
+        fresh.setVisible(not track.error)
+        assert named("", of_tree(followed)) == named("", of_tree(fresh))
+        fresh.hide()
+        names = {part: followed.findChild(QWidget, f"analysis.input.a.{part}") for part in ("previous", "play", "next")}
+        assert {part: each.accessibleName() for part, each in names.items()} == {
+            part: f"{each.toolTip()}: a" for part, each in names.items()
+        }
+
+
 def test_controls_of_frames_act_on_their_own_input(qtbot: QtBot, analysis: AnalysisController) -> None:
     window = QWidget()
     qtbot.addWidget(window)
@@ -417,6 +454,14 @@ def test_controls_of_frames_act_on_their_own_input(qtbot: QtBot, analysis: Analy
         if speed != SPEEDS[0]:
             qtbot.keyClick(box, Qt.Key.Key_Down)
             assert track.speed == speed
+    assert (track.loop, track.every, track.position) == (False, True, 0)
+    for way in ("loop", "every", "loop", "every"):
+        before = (track.loop, track.every)
+        press(way)
+        after = (track.loop != (way == "loop"), track.every != (way == "every"))
+        assert after == before
+        qtbot.keyClick(box, Qt.Key.Key_Up)
+        assert (track.loop != (way == "loop"), track.every != (way == "every")) == before
     other = tracks["b"]
     assert (other.position, other.loop, other.every, other.speed) == (7, True, False, 1.0)
 
@@ -617,6 +662,14 @@ def test_each_output_has_its_own_image_note_mark_and_line(panel: AnalysisPanel, 
     panel._marked.show(((5, 3), (16, 8)))
     marks = {"y": (CrossOverlay(5, 3),), "z": (CrossOverlay(2, 1),)}
     assert {name: view.view.overlays for name, view in views.items()} == marks
+    analysis.result_changed.emit()
+    assert {name: view.view.overlays for name, view in views.items()} == marks
+    larger = dict(outputs, z=np.full((1, 3, 16, 32), 0.75, np.float32))
+    analysis.result = AnalysisResult(larger)
+    analysis.result_changed.emit()  # an output of another size is marked where that pixel is
+    assert {name: view.view.overlays for name, view in views.items()} == dict(marks, z=(CrossOverlay(11, 7),))
+    assert [view.view.note for view in views.values()] == ["", ""]
+    analysis.result = AnalysisResult(outputs, note="random weights", nonfinite={"z": 0.5})
     analysis.result_changed.emit()
     assert {name: view.view.overlays for name, view in views.items()} == marks
     panel._quality.texts, panel._quality._told = {"z": "PSNR 30 dB"}, analysis.result

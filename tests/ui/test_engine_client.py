@@ -231,10 +231,20 @@ def test_what_is_asked_for_after_a_failure_is_answered(stand_in: EngineClient, a
 
 
 def test_what_belongs_to_no_request_is_dropped(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
-    asker.ask(stand_in, 'raw {"event": "done", "id": 99, "result": {}}')
+    shown: list[ProgressEvent] = []
+    stand_in.progress.connect(shown.append)
+    for event in (
+        '"done", "id": 99, "result": {}',
+        '"failed", "id": 99, "error": [{"code": "no", "message": "not so", "severity": "error"}]',
+        '"superseded", "id": 99',
+        '"progress", "id": 99, "done": 1, "total": 2, "text": "half"',
+        '"progress", "id": NUMBER, "done": 1, "total": 3, "text": "mine"',
+    ):
+        asker.ask(stand_in, f'raw {{"event": {event}}}')
     asker.ask(stand_in, "supersede")
     qtbot.waitUntil(lambda: asker.superseded == 1)
-    assert asker.failed == []
+    assert (asker.done, asker.failed) == ([], [])
+    assert [event.text for event in asker.progress] == [event.text for event in shown] == ["mine"]
 
 
 @pytest.mark.parametrize("version", [0, protocol.VERSION + 1])
