@@ -43,7 +43,7 @@ from app.ui.analysis.display import MODES, Display, DisplayBar, DisplayMode
 from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
 from app.ui.analysis.image_input import ImageInput
-from app.ui.analysis.input_row import InputRow
+from app.ui.analysis.input_row import THUMBNAIL, InputRow
 from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.output_view import OutputView
@@ -559,8 +559,13 @@ def test_a_row_says_what_feeds_its_input(
         assert texts()[1] == "80 x 40" + (" · opacity is not used" if dropped else "")
         row.grab()
         assert row._size.toolTip() == f"fed as {' x '.join(map(str, shape))}"
-    picture = row.findChild(QLabel, "analysis.input.a.thumbnail").pixmap()
-    assert picture.width() == 2 * picture.height()
+    for ratio in (2.0, 1.5, 1.0):  # as large on every screen, with all of its pixels
+        monkeypatch.setattr(QWidget, "devicePixelRatioF", lambda widget, ratio=ratio: ratio)
+        playback.looked.emit("a", photo, (np.kron(preview, np.ones((9, 9, 1), np.uint8)), "80 x 40", True))
+        picture = row.findChild(QLabel, "analysis.input.a.thumbnail").pixmap()
+        assert picture.deviceIndependentSize().toTuple() == (THUMBNAIL.width(), THUMBNAIL.width() / 2)
+        assert picture.toImage().pixelColor(2, 2).red() == 255
+        assert picture.toImage().pixelColor(picture.width() - 3, 2).red() == 0
     playback.ranges["a"] = (0.0, 1.5)
     playback.changed.emit("a")
     assert texts()[1] == "80 x 40 · values 0 … 1.5, drawn within 0 … 1 · opacity is not used"
@@ -1264,6 +1269,20 @@ def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_g
     assert list(rows(panel.model)) == ["a", "b", "blend", "result"]
     document.undo()
     assert list(rows(panel.model)) == ["a", "b", "mix", "result"]
+    analysis.result = AnalysisResult(steps=(RunStep(("mix", "z"), "numpy", 4.0), RunStep(("result",), "-", 0.0)))
+    analysis.result_changed.emit()
+    document.do(lambda g: add_layer(g, Layer("z", "output", inputs=(Source("b"),))))
+    for gone, left in (
+        (("mix", "result"), ["a", "b", "z"]),
+        (("z", "result"), ["a", "b", "mix"]),
+        (("mix", "z"), ["a", "b", "result"]),
+        (("mix", "z", "result"), []),
+    ):
+        document.do(lambda g, gone=gone: remove_layers(g, gone))
+        assert list(rows(panel.model)) == left
+        assert panel._stack.currentIndex() == bool(left)
+        document.undo()
+        assert list(rows(panel.model)) == ["a", "b", "mix+z", "mix", "z", "result"]
 
 
 def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:
@@ -1279,6 +1298,30 @@ def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) ->
         model.sort(MEMORY, order)
         assert [model.layer_at(model.index(row, 0)) for row in range(3)] == names
     assert [cells(model.index(row, 0))[MEMORY] for row in range(3)] == [binary(610), binary(700), binary(900)]
+
+
+def test_what_took_or_made_nothing_has_a_dash(qtbot: QtBot) -> None:
+    """Bytes and times of layers alone and in groups: unknown, none and some; steps that took no time, and layers that are unknown."""
+    model = OverviewModel()
+    infos = {f"{where}{n}": LayerInfo("relu", "ReLU", "N", None, n) for where in ("alone", "in") for n in (None, 0, 5)}
+    alone, inside = (tuple(name for name in infos if name.startswith(where)) for where in ("alone", "in"))
+    steps = (*(RunStep((name,), "numpy", 0.0) for name in alone), RunStep((*inside, "new"), "numpy", 0.0))
+    model.show(steps, infos)
+    found = {name: (cells(at)[TIME], cells(at)[MEMORY]) for name, at in rows(model).items()}
+    assert found == {
+        "aloneNone": ("-", "-"),
+        "alone0": ("-", "-"),
+        "alone5": ("-", binary(5)),
+        "inNone+in0+in5+new": ("-", binary(5)),
+        "inNone": ("-", "-"),
+        "in0": ("-", "-"),
+        "in5": ("-", binary(5)),
+        "new": ("-", "-"),
+    }
+    heat = {
+        name: at.siblingAtColumn(column).data(HEAT) for name, at in rows(model).items() for column in (TIME, MEMORY)
+    }
+    assert {name for name, share in heat.items() if share is not None} == {"alone5", "in5"}
 
 
 @pytest.mark.parametrize("where", ["picture", "tensor"])

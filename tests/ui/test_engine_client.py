@@ -467,6 +467,44 @@ def test_folders_with_names_that_somebody_made_up_are_left_alone(
     assert len(list(tmp_path.glob(f"{client_module.PREFIX}*"))) == 3
 
 
+@pytest.mark.parametrize(
+    ("refusal", "left"),
+    [
+        (None, True),
+        (PermissionError(), True),
+        (OverflowError(), True),
+        (OSError(5, "?"), True),
+        (ProcessLookupError(), False),
+    ],
+)
+def test_only_the_folder_of_a_process_that_is_gone_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception | None, left: bool
+) -> None:
+    monkeypatch.setattr(client_module, "MEMORY_FOLDER", 1 << 62)
+    monkeypatch.setattr(client_module.tempfile, "gettempdir", lambda: str(tmp_path))
+    asked: list[tuple[int, int]] = []
+
+    def answer(pid: int, signal: int) -> None:
+        asked.append((pid, signal))
+        if refusal is not None:
+            raise refusal
+
+    monkeypatch.setattr(client_module.os, "kill", answer)
+    folders = [
+        tmp_path / f"{client_module.PREFIX}{name}" for name in ("123-x", f"{os.getpid()}-x", "x-1", "-5-x", "123")
+    ]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "0.raw").write_bytes(b"")
+    made = client_module._make_folder()
+    assert asked == [(123, 0)]
+    assert {folder: folder.exists() for folder in folders} == {
+        folder: left or folder != folders[0] for folder in folders
+    }
+    assert made.parent == tmp_path
+    assert made.name.startswith(f"{client_module.PREFIX}{os.getpid()}-")
+
+
 DOING = [
     (protocol.OpenRequest(""), "it prepared the network"),
     (protocol.UpdateRequest(""), "it took over an edit of the network"),
