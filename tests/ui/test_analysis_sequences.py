@@ -170,6 +170,19 @@ def test_mixes_take_turns_as_fast_as_the_fastest_and_end_on_their_first_input(qt
     assert not flicker.running
 
 
+@pytest.mark.parametrize("rates", [("0.1",), ("0.25", "0.5"), ("0.9", "1.0"), ("2.5", "0.2", "3.0")])
+def test_mixes_of_every_rate_take_turns(qtbot: QtBot, rates: tuple[str, ...]) -> None:
+    moving = Moving(**{f"mix_{number}": {"selection": "flicker", "rate": rate} for number, rate in enumerate(rates)})
+    moving.follow()
+    assert moving.flicker.running
+    assert moving.flicker.interval == round(1000 / max(map(float, rates)))
+    moving.flicker._turn()
+    assert [request[0] for request in moving.sent()[0]] == [f"mix_{number}" for number in range(len(rates))]
+    for number in range(len(rates)):
+        moving.set(f"mix_{number}", selection="a")
+    assert not moving.flicker.running
+
+
 def test_animated_noise_counts_its_seed_up_and_gets_it_back(qtbot: QtBot) -> None:
     moving = Moving(
         noise={"animate": "true", "seed": "5"}, noise_2={"animate": "true", "seed": "9"}, noise_3={"seed": "1"}

@@ -22,7 +22,7 @@ from app.ui.engine import client as client_module
 from app.ui.engine.call import EngineCall
 from app.ui.engine.client import EngineClient
 from app.ui.engine.latest_call import LatestCall
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.runtime.shared import Handle
 
 pytestmark = pytest.mark.gui
@@ -390,6 +390,8 @@ def test_cancel_kills_and_starts_afresh(stand_in: EngineClient, asker: Asker, qt
     first = stand_in.pid
     stand_in.cancel()
     assert asker.codes == ["cancelled"]
+    (found,) = asker.failed[0]
+    assert (found.severity, found.message, found.remedy) == (Severity.INFO, "the work was cancelled", "launch it again")
     assert not _is_alive(first)
     asker.ask(stand_in, PingRequest())
     qtbot.waitUntil(lambda: len(asker.done) == 1)

@@ -107,12 +107,23 @@ def test_double_click_asks_for_the_operator(qtbot, palette, context):
     assert asked.args == ["pooling"]
 
 
-def test_a_drag_carries_the_type_name(qtbot, palette):
+def test_a_drag_carries_the_type_name(qtbot, palette, context):
     qtbot.keyClicks(palette.findChild(QLineEdit, "palette.search"), "upsample")
     tree = tree_of(palette)
     data = tree.mimeData([tree.topLevelItem(0)])
     assert bytes(data.data(MIME_TYPE).data()).decode() == "upsample"
     assert tree.mimeTypes() == [MIME_TYPE]
+    inner = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    names = ["Block 2", "Größe-γ", "层"]
+    document = Document(Graph(templates=[Template(name, inner) for name in names]), context.registry, parent=context)
+    context.set_document(document)
+    palette.findChild(QLineEdit, "palette.search").clear()
+    head = tree.topLevelItem(0)
+    carried = [
+        bytes(tree.mimeData([head.child(row)]).data(MIME_TYPE).data()).decode() for row in range(head.childCount())
+    ]
+    assert carried == [f"template:{name}" for name in names]
+    assert tree.mimeData([head]).formats() == tree.mimeData([]).formats() == []
 
 
 def test_no_match_is_said_and_escape_brings_the_list_back(qtbot, palette):

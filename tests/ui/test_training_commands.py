@@ -188,8 +188,9 @@ def test_one_start_at_a_time(
 CODE = "import torch\nclass Doubled(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n"
 
 
+@pytest.mark.parametrize("shown", [False, True], ids=["network", "template"])
 def test_code_that_was_not_agreed_to_is_asked_for_before_anything_is_done(
-    context: Context, training: TrainingController, log: Log, tmp_path: Path
+    context: Context, training: TrainingController, log: Log, tmp_path: Path, shown: bool
 ) -> None:
     custom = Layer("own", "custom", inputs=(Source("image"),), params={"source": CODE, "class_name": "Doubled"})
     layers = [
@@ -197,7 +198,12 @@ def test_code_that_was_not_agreed_to_is_asked_for_before_anything_is_done(
         custom,
         Layer("out", "output", inputs=(Source("own"),)),
     ]
-    context.set_document(Document(Graph(layers), context.registry, parent=context))
+    inside = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    if shown:
+        layers.append(Layer("part", "template", inputs=(Source("image"),), params={"template": "block"}))
+    graph = Graph(layers, templates=[Template("block", inside)])
+    context.set_document(Document(graph, context.registry, parent=context))
+    assert not shown or context.enter("part")
     asked: list[Callable[[], None]] = []
     context.agreement_wanted.connect(asked.append)
     log.clear()
