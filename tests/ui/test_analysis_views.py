@@ -649,6 +649,35 @@ def panel(qtbot: QtBot, analysis: AnalysisController) -> AnalysisPanel:
     return made
 
 
+def test_a_mix_flickers_only_where_it_is_seen_whatever_changes(
+    panel: AnalysisPanel, analysis: AnalysisController
+) -> None:
+    """Edits, undo and another document, while the panel is seen and while it is hidden."""
+    first = analysis.context.document
+    second = Document(first.graph.copy(), analysis.context.registry, parent=analysis.context)
+
+    def select(text: str) -> None:
+        analysis.context.document.do(lambda g: set_params(g, {"mix": {"selection": text}}))
+
+    steps: list[tuple[Any, bool]] = [
+        (lambda: select("flicker"), True),
+        (lambda: select("blend"), False),
+        (first.undo, True),
+        (lambda: analysis.context.set_document(second), False),
+    ]
+    for shown in (True, False):
+        panel.setVisible(shown)
+        for act, flickers in steps:
+            act()
+            assert panel.flicker.running is (flickers and shown)
+        analysis.context.set_document(first)
+        panel.setVisible(True)
+        assert panel.flicker.running
+        while first.undo() is not None:
+            pass
+        assert not panel.flicker.running
+
+
 def test_each_output_has_its_own_image_note_mark_and_line(panel: AnalysisPanel, analysis: AnalysisController) -> None:
     views = {name: panel.findChild(OutputView, f"analysis.output.{name}") for name in ("y", "z")}
     tabs = panel.findChild(QTabWidget, "analysis.outputs")
