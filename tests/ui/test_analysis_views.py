@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -64,6 +65,7 @@ from app.ui.analysis.report import PAGES, seen_in
 from app.ui.analysis.transport import SPEEDS, Transport
 from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController, analysis_of
+from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.inputs import image_of, photographs
 from app.ui.engine.playback import Track
@@ -302,7 +304,7 @@ def test_a_selected_cell_keeps_its_heat_with_readable_text(qtbot: QtBot) -> None
 
 @pytest.fixture
 def analysis(qtbot: QtBot) -> Iterator[AnalysisController]:
-    """Of two inputs and two outputs, one behind a Mix; nothing runs."""
+    """Of two inputs and two outputs, one behind a Mix; nothing runs: the engine never answers, and is there at once."""
     layers = [
         Layer("a", "input", params={"dims": "16x8x3"}),
         Layer("b", "input", params={"dims": "16x8x3"}),
@@ -311,10 +313,10 @@ def analysis(qtbot: QtBot) -> Iterator[AnalysisController]:
         Layer("z", "output", inputs=(Source("b"),)),
     ]
     context = Context(default_registry())
+    engine = context.engine = EngineClient(command=(sys.executable, "-c", "import time; time.sleep(60)"))
     context.set_document(Document(Graph(layers), context.registry, parent=context))
     yield analysis_of(context)
-    if context.engine is not None:
-        context.engine.close()
+    engine.close(kill=True)
 
 
 TRACKS = {  # what is visible, what is enabled, the tip of Play and the texts of a track
