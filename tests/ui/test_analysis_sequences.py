@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
+from analysis_kit import SILENT
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QIcon
 from PySide6.QtWidgets import QPushButton, QTabWidget
@@ -31,6 +32,7 @@ from app.ui.analysis.overview_model import COUNT, HEAT, OverviewModel
 from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController, analysis_of
+from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.playback import Track
 from app.ui.engine.result import AnalysisResult, Phase
@@ -508,6 +510,7 @@ class Stage:
 
     def __init__(self, qtbot: QtBot) -> None:
         self.context = Context(default_registry())
+        self.engine = self.context.engine = EngineClient(command=SILENT)
         self.documents = [self.document("v_split"), self.document("h_split")]
         self.context.set_document(self.documents[0])
         self.analysis: AnalysisController = analysis_of(self.context)
@@ -551,8 +554,7 @@ class Stage:
 def stage(qtbot: QtBot) -> Iterator[Stage]:
     made = Stage(qtbot)
     yield made
-    if made.context.engine is not None:
-        made.context.engine.close()
+    made.engine.close(kill=True)
 
 
 def test_views_of_outputs_belong_to_their_document(stage: Stage) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
+from analysis_kit import SILENT
 from PySide6.QtCore import QMimeData, QModelIndex, QPersistentModelIndex, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import (
@@ -313,7 +313,7 @@ def analysis(qtbot: QtBot) -> Iterator[AnalysisController]:
         Layer("z", "output", inputs=(Source("b"),)),
     ]
     context = Context(default_registry())
-    engine = context.engine = EngineClient(command=(sys.executable, "-c", "import time; time.sleep(60)"))
+    engine = context.engine = EngineClient(command=SILENT)
     context.set_document(Document(Graph(layers), context.registry, parent=context))
     yield analysis_of(context)
     engine.close(kill=True)
