@@ -419,6 +419,16 @@ def test_closing_ends_the_process_and_removes_its_folder(stand_in: EngineClient,
     assert (asker.done, asker.failed, stand_in.running) == ([], [], False)
 
 
+def test_a_client_leaves_when_the_program_ends(qtbot: QtBot, qapp: QCoreApplication) -> None:
+    ends = {name: f"2{name}()" for name in ("aboutToQuit", "lastWindowClosed")}
+    before = {name: qapp.receivers(signal) for name, signal in ends.items()}
+    clients = [EngineClient(command=("nothing",)) for _ in range(2)]
+    listens = {name: qapp.receivers(signal) - before[name] for name, signal in ends.items()}
+    assert listens == {"aboutToQuit": 2, "lastWindowClosed": 0}
+    for client in clients:
+        client.close()
+
+
 def test_folders_of_dead_windows_are_cleared(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
     with qtbot.waitSignal(stand_in.started):
         asker.ask(stand_in, PingRequest())
