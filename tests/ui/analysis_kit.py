@@ -69,10 +69,17 @@ def engine_is_let_go() -> Iterator[None]:
             done.open(Graph())
 
 
+SILENT = (
+    sys.executable,
+    "-c",
+    "import time; time.sleep(60)",
+)  # a command for a panel that needs no answer of its engine
+
+
 @pytest.fixture
 def silent_engine(context: Context) -> Iterator[EngineClient]:
     """An engine that never answers."""
-    context.engine = EngineClient(context, command=(sys.executable, "-c", "import time; time.sleep(60)"))
+    context.engine = EngineClient(context, command=SILENT)
     yield context.engine
     context.engine.close(kill=True)
 

@@ -60,6 +60,10 @@ from PySide6.QtWidgets import (
 from recorded_state import plain
 from window_kit import with_parents
 
+from app.ui.widgets.number_field import NumberField
+from app.ui.widgets.size_field import SizeField
+from app.ui.widgets.slider import NumberSlider, SumBox
+
 # what depends on the moment, the machine, the font or the theme
 LEFT_OUT = frozenset(
     "geometry frameGeometry normalGeometry x y pos frameSize size width height rect childrenRect childrenRegion frameRect "
@@ -236,6 +240,14 @@ def _text(value: Any) -> str:
 
 def _more(each: QObject) -> Iterator[str]:
     """What is not a property."""
+    if isinstance(each, NumberField):
+        yield f"from {each._low} to {each._high} by {each._step}{' whole' if each._whole else ''}"
+    if isinstance(each, NumberSlider):
+        yield f"by {each._step}{' logarithmic' if each._log else ''}"
+    if isinstance(each, SumBox):
+        yield f"digits {each._decimals} significant {each._significant}"
+    if isinstance(each, SizeField) and each._optional:
+        yield "optional"
     if isinstance(each, QWidget):
         yield from (f"lays out {line}" for line in _layout(each.layout())) if each.layout() is not None else ()
         for shortcut in (Qt.WidgetAttribute.WA_DeleteOnClose, Qt.WidgetAttribute.WA_TransparentForMouseEvents):

@@ -182,13 +182,21 @@ def _action(action: QAction, name: str) -> Iterator[tuple[str, str]]:
         yield f"action '{action.objectName()}' in {name} status tip", action.statusTip()
 
 
+READ = (
+    Qt.ItemDataRole.DisplayRole,
+    Qt.ItemDataRole.ToolTipRole,
+    Qt.ItemDataRole.AccessibleTextRole,
+    Qt.ItemDataRole.AccessibleDescriptionRole,
+)  # what is seen or heard of a cell
+
+
 def _cells(view: QAbstractItemView, name: str) -> Iterator[tuple[str, str]]:
     model = view.model()
     if model is None:
         return
     lone = isinstance(model, QAbstractListModel)
     for column in range(1 if lone else model.columnCount()):
-        for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+        for role in READ:
             head = model.headerData(column, Qt.Orientation.Horizontal, role)
             yield f"{name} header {column}", head if isinstance(head, str) else ""
     parents = [view.rootIndex()]
@@ -197,7 +205,7 @@ def _cells(view: QAbstractItemView, name: str) -> Iterator[tuple[str, str]]:
         for row in range(model.rowCount(parent)):
             parents.append(model.index(row, 0, parent))
             for column in range(1 if lone else model.columnCount(parent)):
-                for role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
+                for role in READ:
                     cell = model.index(row, column, parent).data(role)
                     yield f"{name} row {row} column {column}", cell if isinstance(cell, str) else ""
 

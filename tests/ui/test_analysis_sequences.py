@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
+from analysis_kit import SILENT
 from PySide6.QtCore import QModelIndex, QObject, Qt, Signal
 from PySide6.QtGui import QColor, QFont, QIcon
 from PySide6.QtWidgets import QPushButton, QTabWidget
@@ -31,6 +32,7 @@ from app.ui.analysis.overview_model import COUNT, HEAT, OverviewModel
 from app.ui.analysis.recipe_edit import RecipeEdit
 from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController, analysis_of
+from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.playback import Track
 from app.ui.engine.result import AnalysisResult, Phase
@@ -168,6 +170,19 @@ def test_mixes_take_turns_as_fast_as_the_fastest_and_end_on_their_first_input(qt
     flicker._turn()
     analysis.engine.calls[-1].failed((Diagnostic("engine-crashed", "it ended"),))
     assert not flicker.running
+
+
+@pytest.mark.parametrize("rates", [("0.1",), ("0.25", "0.5"), ("0.9", "1.0"), ("2.5", "0.2", "3.0")])
+def test_mixes_of_every_rate_take_turns(qtbot: QtBot, rates: tuple[str, ...]) -> None:
+    moving = Moving(**{f"mix_{number}": {"selection": "flicker", "rate": rate} for number, rate in enumerate(rates)})
+    moving.follow()
+    assert moving.flicker.running
+    assert moving.flicker.interval == round(1000 / max(map(float, rates)))
+    moving.flicker._turn()
+    assert [request[0] for request in moving.sent()[0]] == [f"mix_{number}" for number in range(len(rates))]
+    for number in range(len(rates)):
+        moving.set(f"mix_{number}", selection="a")
+    assert not moving.flicker.running
 
 
 def test_animated_noise_counts_its_seed_up_and_gets_it_back(qtbot: QtBot) -> None:
@@ -495,6 +510,7 @@ class Stage:
 
     def __init__(self, qtbot: QtBot) -> None:
         self.context = Context(default_registry())
+        self.engine = self.context.engine = EngineClient(command=SILENT)
         self.documents = [self.document("v_split"), self.document("h_split")]
         self.context.set_document(self.documents[0])
         self.analysis: AnalysisController = analysis_of(self.context)
@@ -538,8 +554,7 @@ class Stage:
 def stage(qtbot: QtBot) -> Iterator[Stage]:
     made = Stage(qtbot)
     yield made
-    if made.context.engine is not None:
-        made.context.engine.close()
+    made.engine.close(kill=True)
 
 
 def test_views_of_outputs_belong_to_their_document(stage: Stage) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
+from analysis_kit import SILENT
 from PySide6.QtCore import QMimeData, QModelIndex, QPersistentModelIndex, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent, QImage
 from PySide6.QtWidgets import (
@@ -33,6 +34,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 from pytestqt.qtbot import QtBot
+from shown_state import named, of_tree
 
 from app.engine.protocol import RunStep, TraceReply
 from app.reports.comparison import ms_text
@@ -42,12 +44,13 @@ from app.ui.analysis.display import MODES, Display, DisplayBar, DisplayMode
 from app.ui.analysis.faults import Faults
 from app.ui.analysis.heat import HeatDelegate, HeatLegend
 from app.ui.analysis.image_input import ImageInput
-from app.ui.analysis.input_row import InputRow
+from app.ui.analysis.input_row import THUMBNAIL, InputRow
 from app.ui.analysis.layer_infos import LayerInfo
 from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.analysis.output_view import OutputView
 from app.ui.analysis.overview_model import (
     COUNT,
+    ENGINE,
     HEAT,
     LAYER,
     MEMORY,
@@ -62,6 +65,7 @@ from app.ui.analysis.report import PAGES, seen_in
 from app.ui.analysis.transport import SPEEDS, Transport
 from app.ui.document.document import Document
 from app.ui.engine.analysis import AnalysisController, analysis_of
+from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.inputs import image_of, photographs
 from app.ui.engine.playback import Track
@@ -172,11 +176,23 @@ def test_every_cell_of_the_overview_is_of_its_layer(qtbot: QtBot) -> None:
     ]
     assert aligned == [TIME, MEMORY]
     muted = {
-        name
+        name: [column for column in range(COUNT) if at.siblingAtColumn(column).data(ROLE.ForegroundRole) is not None]
         for name, at in found.items()
-        if at.siblingAtColumn(SHAPE).data(ROLE.ForegroundRole) == theme.color("muted")
     }
-    assert muted == {"mix"}
+    inside = sorted((ENGINE, STATE))
+    assert {name: columns for name, columns in muted.items() if columns} == {
+        "mix": list(range(COUNT)),
+        "first": inside,
+        "second": inside,
+    }
+    assert found["mix"].data(ROLE.ForegroundRole) == found["first"].siblingAtColumn(STATE).data(ROLE.ForegroundRole)
+    assert found["mix"].data(ROLE.ForegroundRole) == theme.color("muted")
+    for role, columns in (
+        (HEAT, {TIME, MEMORY}),
+        (ROLE.DecorationRole, {LAYER}),
+        (ROLE.FontRole, {SHAPE, TIME, MEMORY}),
+    ):
+        assert {c for c in range(COUNT) if found["noise"].siblingAtColumn(c).data(role) is not None} == columns
     tips = {name: at.data(ROLE.ToolTipRole).split("\n") for name, at in found.items()}
     for name, tip in tips.items():
         assert tip[-1] == f"double-click {'second' if name == 'first+second' else name} to see its channels"
@@ -288,7 +304,7 @@ def test_a_selected_cell_keeps_its_heat_with_readable_text(qtbot: QtBot) -> None
 
 @pytest.fixture
 def analysis(qtbot: QtBot) -> Iterator[AnalysisController]:
-    """Of two inputs and two outputs, one behind a Mix; nothing runs."""
+    """Of two inputs and two outputs, one behind a Mix; nothing runs: the engine never answers, and is there at once."""
     layers = [
         Layer("a", "input", params={"dims": "16x8x3"}),
         Layer("b", "input", params={"dims": "16x8x3"}),
@@ -297,10 +313,10 @@ def analysis(qtbot: QtBot) -> Iterator[AnalysisController]:
         Layer("z", "output", inputs=(Source("b"),)),
     ]
     context = Context(default_registry())
+    engine = context.engine = EngineClient(command=SILENT)
     context.set_document(Document(Graph(layers), context.registry, parent=context))
     yield analysis_of(context)
-    if context.engine is not None:
-        context.engine.close()
+    engine.close(kill=True)
 
 
 TRACKS = {  # what is visible, what is enabled, the tip of Play and the texts of a track
@@ -386,6 +402,29 @@ def test_controls_of_frames_are_those_of_their_source(qtbot: QtBot, analysis: An
     assert not transport.isVisible()
 
 
+def test_controls_of_frames_are_the_same_whatever_source_was_there_before(
+    qtbot: QtBot, analysis: AnalysisController
+) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    followed = Transport("a", analysis.playback, window)
+    window.show()
+    tracks = [replace(track) for track, *_ in TRACKS.values()]
+    tracks += [replace(track, playing=not track.playing) for track in tracks]
+    tracks += [replace(tracks[0], error="It cannot be read."), *tracks[::-3], *tracks[1::2]]
+    for track in tracks:
+        analysis.playback.tracks["a"] = track
+        analysis.playback.changed.emit("a")
+        fresh = Transport("a", analysis.playback, window)
+        fresh.setVisible(not track.error)
+        assert named("", of_tree(followed)) == named("", of_tree(fresh))
+        fresh.hide()
+        names = {part: followed.findChild(QWidget, f"analysis.input.a.{part}") for part in ("previous", "play", "next")}
+        assert {part: each.accessibleName() for part, each in names.items()} == {
+            part: f"{each.toolTip()}: a" for part, each in names.items()
+        }
+
+
 def test_controls_of_frames_act_on_their_own_input(qtbot: QtBot, analysis: AnalysisController) -> None:
     window = QWidget()
     qtbot.addWidget(window)
@@ -417,6 +456,14 @@ def test_controls_of_frames_act_on_their_own_input(qtbot: QtBot, analysis: Analy
         if speed != SPEEDS[0]:
             qtbot.keyClick(box, Qt.Key.Key_Down)
             assert track.speed == speed
+    assert (track.loop, track.every, track.position) == (False, True, 0)
+    for way in ("loop", "every", "loop", "every"):
+        before = (track.loop, track.every)
+        press(way)
+        after = (track.loop != (way == "loop"), track.every != (way == "every"))
+        assert after == before
+        qtbot.keyClick(box, Qt.Key.Key_Up)
+        assert (track.loop != (way == "loop"), track.every != (way == "every")) == before
     other = tracks["b"]
     assert (other.position, other.loop, other.every, other.speed) == (7, True, False, 1.0)
 
@@ -514,8 +561,13 @@ def test_a_row_says_what_feeds_its_input(
         assert texts()[1] == "80 x 40" + (" · opacity is not used" if dropped else "")
         row.grab()
         assert row._size.toolTip() == f"fed as {' x '.join(map(str, shape))}"
-    picture = row.findChild(QLabel, "analysis.input.a.thumbnail").pixmap()
-    assert picture.width() == 2 * picture.height()
+    for ratio in (2.0, 1.5, 1.0):  # as large on every screen, with all of its pixels
+        monkeypatch.setattr(QWidget, "devicePixelRatioF", lambda widget, ratio=ratio: ratio)
+        playback.looked.emit("a", photo, (np.kron(preview, np.ones((9, 9, 1), np.uint8)), "80 x 40", True))
+        picture = row.findChild(QLabel, "analysis.input.a.thumbnail").pixmap()
+        assert picture.deviceIndependentSize().toTuple() == (THUMBNAIL.width(), THUMBNAIL.width() / 2)
+        assert picture.toImage().pixelColor(2, 2).red() == 255
+        assert picture.toImage().pixelColor(picture.width() - 3, 2).red() == 0
     playback.ranges["a"] = (0.0, 1.5)
     playback.changed.emit("a")
     assert texts()[1] == "80 x 40 · values 0 … 1.5, drawn within 0 … 1 · opacity is not used"
@@ -599,6 +651,35 @@ def panel(qtbot: QtBot, analysis: AnalysisController) -> AnalysisPanel:
     return made
 
 
+def test_a_mix_flickers_only_where_it_is_seen_whatever_changes(
+    panel: AnalysisPanel, analysis: AnalysisController
+) -> None:
+    """Edits, undo and another document, while the panel is seen and while it is hidden."""
+    first = analysis.context.document
+    second = Document(first.graph.copy(), analysis.context.registry, parent=analysis.context)
+
+    def select(text: str) -> None:
+        analysis.context.document.do(lambda g: set_params(g, {"mix": {"selection": text}}))
+
+    steps: list[tuple[Any, bool]] = [
+        (lambda: select("flicker"), True),
+        (lambda: select("blend"), False),
+        (first.undo, True),
+        (lambda: analysis.context.set_document(second), False),
+    ]
+    for shown in (True, False):
+        panel.setVisible(shown)
+        for act, flickers in steps:
+            act()
+            assert panel.flicker.running is (flickers and shown)
+        analysis.context.set_document(first)
+        panel.setVisible(True)
+        assert panel.flicker.running
+        while first.undo() is not None:
+            pass
+        assert not panel.flicker.running
+
+
 def test_each_output_has_its_own_image_note_mark_and_line(panel: AnalysisPanel, analysis: AnalysisController) -> None:
     views = {name: panel.findChild(OutputView, f"analysis.output.{name}") for name in ("y", "z")}
     tabs = panel.findChild(QTabWidget, "analysis.outputs")
@@ -617,6 +698,14 @@ def test_each_output_has_its_own_image_note_mark_and_line(panel: AnalysisPanel, 
     panel._marked.show(((5, 3), (16, 8)))
     marks = {"y": (CrossOverlay(5, 3),), "z": (CrossOverlay(2, 1),)}
     assert {name: view.view.overlays for name, view in views.items()} == marks
+    analysis.result_changed.emit()
+    assert {name: view.view.overlays for name, view in views.items()} == marks
+    larger = dict(outputs, z=np.full((1, 3, 16, 32), 0.75, np.float32))
+    analysis.result = AnalysisResult(larger)
+    analysis.result_changed.emit()  # an output of another size is marked where that pixel is
+    assert {name: view.view.overlays for name, view in views.items()} == dict(marks, z=(CrossOverlay(11, 7),))
+    assert [view.view.note for view in views.values()] == ["", ""]
+    analysis.result = AnalysisResult(outputs, note="random weights", nonfinite={"z": 0.5})
     analysis.result_changed.emit()
     assert {name: view.view.overlays for name, view in views.items()} == marks
     panel._quality.texts, panel._quality._told = {"z": "PSNR 30 dB"}, analysis.result
@@ -1211,6 +1300,20 @@ def test_a_layer_that_is_renamed_stays_in_the_overview_and_one_that_is_deleted_g
     assert list(rows(panel.model)) == ["a", "b", "blend", "result"]
     document.undo()
     assert list(rows(panel.model)) == ["a", "b", "mix", "result"]
+    analysis.result = AnalysisResult(steps=(RunStep(("mix", "z"), "numpy", 4.0), RunStep(("result",), "-", 0.0)))
+    analysis.result_changed.emit()
+    document.do(lambda g: add_layer(g, Layer("z", "output", inputs=(Source("b"),))))
+    for gone, left in (
+        (("mix", "result"), ["a", "b", "z"]),
+        (("z", "result"), ["a", "b", "mix"]),
+        (("mix", "z"), ["a", "b", "result"]),
+        (("mix", "z", "result"), []),
+    ):
+        document.do(lambda g, gone=gone: remove_layers(g, gone))
+        assert list(rows(panel.model)) == left
+        assert panel._stack.currentIndex() == bool(left)
+        document.undo()
+        assert list(rows(panel.model)) == ["a", "b", "mix+z", "mix", "z", "result"]
 
 
 def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) -> None:
@@ -1226,6 +1329,30 @@ def test_groups_are_sorted_by_the_memory_of_all_of_their_layers(qtbot: QtBot) ->
         model.sort(MEMORY, order)
         assert [model.layer_at(model.index(row, 0)) for row in range(3)] == names
     assert [cells(model.index(row, 0))[MEMORY] for row in range(3)] == [binary(610), binary(700), binary(900)]
+
+
+def test_what_took_or_made_nothing_has_a_dash(qtbot: QtBot) -> None:
+    """Bytes and times of layers alone and in groups: unknown, none and some; steps that took no time, and layers that are unknown."""
+    model = OverviewModel()
+    infos = {f"{where}{n}": LayerInfo("relu", "ReLU", "N", None, n) for where in ("alone", "in") for n in (None, 0, 5)}
+    alone, inside = (tuple(name for name in infos if name.startswith(where)) for where in ("alone", "in"))
+    steps = (*(RunStep((name,), "numpy", 0.0) for name in alone), RunStep((*inside, "new"), "numpy", 0.0))
+    model.show(steps, infos)
+    found = {name: (cells(at)[TIME], cells(at)[MEMORY]) for name, at in rows(model).items()}
+    assert found == {
+        "aloneNone": ("-", "-"),
+        "alone0": ("-", "-"),
+        "alone5": ("-", binary(5)),
+        "inNone+in0+in5+new": ("-", binary(5)),
+        "inNone": ("-", "-"),
+        "in0": ("-", "-"),
+        "in5": ("-", binary(5)),
+        "new": ("-", "-"),
+    }
+    heat = {
+        name: at.siblingAtColumn(column).data(HEAT) for name, at in rows(model).items() for column in (TIME, MEMORY)
+    }
+    assert {name for name, share in heat.items() if share is not None} == {"alone5", "in5"}
 
 
 @pytest.mark.parametrize("where", ["picture", "tensor"])

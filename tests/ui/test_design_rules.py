@@ -385,6 +385,8 @@ def test_only_the_answer_of_the_latest_check_is_reported(qtbot: QtBot, monkeypat
     owner, begun, found, failed = QObject(), [], [], []
     check = WeightsCheck(owner)
     monkeypatch.setattr(check._background, "start", begun.append)
+    read = "app.ui.design.weights_report.load_weights"
+    monkeypatch.setattr(read, lambda path, needed: SimpleNamespace(reports=path.name))
     check.found.connect(found.append)
     check.failed.connect(failed.append)
     document = Document(Graph(), REGISTRY)
@@ -392,24 +394,31 @@ def test_only_the_answer_of_the_latest_check_is_reported(qtbot: QtBot, monkeypat
     check.check(document, Path("two"))
     check.check(document, Path("three"))
     assert len(begun) == 1
-    check._done(("one",))
+    check._background.done.emit(("one",))
     assert (found, len(begun)) == ([], 2), "another one is wanted"
-    check._failed(("three failed",))
+    check._background.failed.emit(("three failed",))
     assert (found, failed) == ([], [("three failed",)])
     check.check(document, Path("four"))
     check.forget()
-    check._done(("four",))
+    check._background.done.emit(("four",))
     assert found == []
     check.check(document, Path("five"))
     check.forget()
     check.check(document, Path("six"))
-    check._done(("five",))
-    check._done(("six",))
+    check._background.done.emit(("five",))
+    check._background.done.emit(("six",))
     assert found == [("six",)]
     check.check(document, Path("seven"))
-    check._done(("seven",))
+    check._background.done.emit(("seven",))
     assert found == [("six",), ("seven",)]
-    assert len(begun) == 6
+    check.check(document, Path("eight"))
+    check.check(document, Path("nine"))
+    check._background.failed.emit(("eight failed",))
+    assert failed == [("three failed",)], "another one is wanted"
+    check.forget()
+    check._background.failed.emit(("nine failed",))
+    assert (found, failed) == ([("six",), ("seven",)], [("three failed",)])
+    assert [work() for work in begun] == ["one", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 
 # --- facts -----------------------------------------------------------------------------------------------------------

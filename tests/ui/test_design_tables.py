@@ -195,6 +195,13 @@ def test_a_report_has_nothing_of_the_one_before(qtbot: QtBot, context: Context) 
             full.changed.emit()
             assert name == "none" or "it has no inputs" in panel._result.text()
             full.comparing = False
+    for text, nodes, tensors in (  # of any column, in any case, in every table
+        ("STRANGE", ["n3"], 0), ("is not", ["n3"], 0), ("folded", ["n2"], 0), ("relu", ["n1"], 0), ("opaque", ["n3"], 0),
+        ("bias", [], 1), ("kernel", [], 1), ("conv", ["n1", "n2"], 2), ("", ["n3", "n1", "n4", "n2"], 2),
+    ):  # fmt: skip
+        panel._filter.setText(text)
+        assert [row[0] for row in cells(panel.nodes.model())] == nodes
+        assert panel.weights.model().rowCount() == tensors
     panel._filter.setText("n1")
     assert [row[0] for row in cells(panel.nodes.model())] == ["n1"]
     panel.nodes.clicked.emit(panel.nodes.model().index(0, 0))

@@ -20,6 +20,7 @@ from designer.files.variants import Variant
 from designer.graph import commands
 from designer.graph.bypass import bypass
 from designer.graph.model import Layer, Source
+from designer.graph.template_commands import make_template
 from designer.operators.registry import default_registry
 
 
@@ -112,3 +113,27 @@ def test_the_watch_follows_the_document_that_is_shown(watched: Watched) -> None:
     watched.context.set_document(watched.documents[0])  # with other settings than it was left with
     assert watched.of(lambda document: document.change_settings(threads=3)) == []
     assert watched.of(lambda document: document.change_settings(threads=4)) == ["outdated"]
+
+
+def test_a_watch_that_is_made_while_a_template_is_shown_is_of_the_whole_network(watched: Watched) -> None:
+    context, document = watched.context, watched.documents[0]
+    assert document.do(lambda g: make_template(g, ["same"], "part"))
+    instance = next(layer.name for layer in document.graph if layer.type == "template")
+    assert context.enter(instance)
+    told: list[str] = []
+    late = DocumentWatch(context, context)
+    late.edited.connect(lambda: told.append("edited"))
+    late.outdated.connect(lambda: told.append("outdated"))
+    both = ["edited", "outdated"]
+    for expected, act in (
+        (both, EDITS["a parameter"]),
+        (both, EDITS["a layer without links is removed"]),
+        (both, lambda document: document.undo()),
+        ([], LOOKS["a layer is moved"]),
+        (["outdated"], lambda document: document.change_settings(precision="fp16")),
+        ([], lambda document: document.change_settings(iterations=7)),
+        (both, lambda _: context.document.do(lambda g: commands.remove_layers(g, ["same"]))),
+    ):
+        told.clear()
+        assert watched.of(act) == expected
+        assert told == expected

@@ -22,7 +22,7 @@ from app.ui.engine import client as client_module
 from app.ui.engine.call import EngineCall
 from app.ui.engine.client import EngineClient
 from app.ui.engine.latest_call import LatestCall
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, Severity
 from designer.runtime.shared import Handle
 
 pytestmark = pytest.mark.gui
@@ -231,10 +231,20 @@ def test_what_is_asked_for_after_a_failure_is_answered(stand_in: EngineClient, a
 
 
 def test_what_belongs_to_no_request_is_dropped(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
-    asker.ask(stand_in, 'raw {"event": "done", "id": 99, "result": {}}')
+    shown: list[ProgressEvent] = []
+    stand_in.progress.connect(shown.append)
+    for event in (
+        '"done", "id": 99, "result": {}',
+        '"failed", "id": 99, "error": [{"code": "no", "message": "not so", "severity": "error"}]',
+        '"superseded", "id": 99',
+        '"progress", "id": 99, "done": 1, "total": 2, "text": "half"',
+        '"progress", "id": NUMBER, "done": 1, "total": 3, "text": "mine"',
+    ):
+        asker.ask(stand_in, f'raw {{"event": {event}}}')
     asker.ask(stand_in, "supersede")
     qtbot.waitUntil(lambda: asker.superseded == 1)
-    assert asker.failed == []
+    assert (asker.done, asker.failed) == ([], [])
+    assert [event.text for event in asker.progress] == [event.text for event in shown] == ["mine"]
 
 
 @pytest.mark.parametrize("version", [0, protocol.VERSION + 1])
@@ -380,6 +390,8 @@ def test_cancel_kills_and_starts_afresh(stand_in: EngineClient, asker: Asker, qt
     first = stand_in.pid
     stand_in.cancel()
     assert asker.codes == ["cancelled"]
+    (found,) = asker.failed[0]
+    assert (found.severity, found.message, found.remedy) == (Severity.INFO, "the work was cancelled", "launch it again")
     assert not _is_alive(first)
     asker.ask(stand_in, PingRequest())
     qtbot.waitUntil(lambda: len(asker.done) == 1)
@@ -405,6 +417,16 @@ def test_closing_ends_the_process_and_removes_its_folder(stand_in: EngineClient,
     assert not _is_alive(pid)
     asker.ask(stand_in, PingRequest())
     assert (asker.done, asker.failed, stand_in.running) == ([], [], False)
+
+
+def test_a_client_leaves_when_the_program_ends(qtbot: QtBot, qapp: QCoreApplication) -> None:
+    ends = {name: f"2{name}()" for name in ("aboutToQuit", "lastWindowClosed")}
+    before = {name: qapp.receivers(signal) for name, signal in ends.items()}
+    clients = [EngineClient(command=("nothing",)) for _ in range(2)]
+    listens = {name: qapp.receivers(signal) - before[name] for name, signal in ends.items()}
+    assert listens == {"aboutToQuit": 2, "lastWindowClosed": 0}
+    for client in clients:
+        client.close()
 
 
 def test_folders_of_dead_windows_are_cleared(stand_in: EngineClient, asker: Asker, qtbot: QtBot) -> None:
@@ -455,6 +477,44 @@ def test_folders_with_names_that_somebody_made_up_are_left_alone(
     assert stand_in.folder is not None
     assert stand_in.folder.parent == tmp_path
     assert len(list(tmp_path.glob(f"{client_module.PREFIX}*"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("refusal", "left"),
+    [
+        (None, True),
+        (PermissionError(), True),
+        (OverflowError(), True),
+        (OSError(5, "?"), True),
+        (ProcessLookupError(), False),
+    ],
+)
+def test_only_the_folder_of_a_process_that_is_gone_is_cleared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception | None, left: bool
+) -> None:
+    monkeypatch.setattr(client_module, "MEMORY_FOLDER", 1 << 62)
+    monkeypatch.setattr(client_module.tempfile, "gettempdir", lambda: str(tmp_path))
+    asked: list[tuple[int, int]] = []
+
+    def answer(pid: int, signal: int) -> None:
+        asked.append((pid, signal))
+        if refusal is not None:
+            raise refusal
+
+    monkeypatch.setattr(client_module.os, "kill", answer)
+    folders = [
+        tmp_path / f"{client_module.PREFIX}{name}" for name in ("123-x", f"{os.getpid()}-x", "x-1", "-5-x", "123")
+    ]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "0.raw").write_bytes(b"")
+    made = client_module._make_folder()
+    assert asked == [(123, 0)]
+    assert {folder: folder.exists() for folder in folders} == {
+        folder: left or folder != folders[0] for folder in folders
+    }
+    assert made.parent == tmp_path
+    assert made.name.startswith(f"{client_module.PREFIX}{os.getpid()}-")
 
 
 DOING = [

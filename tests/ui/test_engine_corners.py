@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,7 @@ from app.ui.engine.receptive_field import ReceptiveField
 from app.ui.engine.requests import difference, open_request, open_variant, run_settings, with_variant
 from app.ui.engine.result import AnalysisResult, Phase, result_of
 from app.ui.engine.weight_surgery import weight_surgery_of
+from designer.files import json_text
 from designer.files.document import parse_document, write_document
 from designer.files.settings import Settings
 from designer.files.variants import BY_HAND, Variant
@@ -845,7 +847,10 @@ class Line:
 class Importing:
     """An import whose process and reader are played by the test."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, source: ImportSource) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, folder: Path, source: ImportSource, printed: Iterable[bytes] = ()
+    ) -> None:
+        """`printed`: what is there to be read from the start."""
         self.ended: list[Any] = []
         self.jobs: list[Any] = []
         self.log: list[Any] = []
@@ -857,6 +862,7 @@ class Importing:
         for name in ("progress", "opened", "weights_written", "compared", "failed", "ended"):
             getattr(self.run, name).connect(lambda *each, name=name: self.log.append((name, *each)))
         self.process = Line()
+        self.process.lines += printed
         self.run.start(self.process)  # type: ignore[arg-type]
 
     def say(self, *events: Any) -> None:
@@ -975,6 +981,30 @@ def test_events_that_come_while_others_are_handled_wait_for_them(importing: Any)
     run._on_read("document")
     assert [each[0] for each in log] == ["opened", "weights_written", "progress", "compared", "ended"]
     assert log[1] == ("weights_written", None)
+
+
+def test_what_the_imported_code_prints_between_the_events_is_skipped(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In one piece or line by line, and also what was there before the process was taken."""
+    first, second = Progress(1, 3, "x"), Progress(2, 3, "y")
+    printed = (b"hello", b"", b'{"broken', b"\xff\xfe", b"[]", b"3", b'{"event": "unknown"}', b"[" * 5000)
+    lines = [json_text.encode(first), *printed, json_text.encode(second)]
+    for before in (len(lines), 0, 3, 1):
+        made = Importing(monkeypatch, tmp_path, ImportSource("net.onnx", tmp_path), [*lines[:before]])
+        for line in lines[before:]:
+            made.process.lines.append(line)
+            made.run._read()
+        assert made.log == [("progress", 1, 3, "x"), ("progress", 2, 3, "y")]
+        assert made.process.lines == []
+        made.process.lines += [json_text.encode(DocumentWritten(REPORT)), b"more", json_text.encode(first)]
+        made.run._read()
+        assert (len(made.jobs), made.log[2:]) == (1, [])
+        made.run.cancel()
+        made.process.lines += [json_text.encode(second)]
+        made.run._read()  # nothing of a process that was let go
+        assert made.log[2:] == [("ended",)]
+        made.parent.deleteLater()
 
 
 class Spare(Line):

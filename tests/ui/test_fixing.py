@@ -164,6 +164,22 @@ def test_a_search_in_slices_finds_the_same(qtbot, window, slow):
     qtbot.waitUntil(lambda: not search.active)
     assert found == [fixing.fixes_of(document, document.diagnostics())]
     assert found[0]
+    states, stopped = [], []
+    search.stopped.connect(lambda: stopped.append(True))
+
+    def next_one(_fixes: object) -> None:
+        states.append(search.active)
+        if len(states) == 1:
+            search.start(document, [document.diagnostics()[-1]])
+        else:
+            document.do(lambda g: set_params(g, {"conv": {"features": "4"}}))
+
+    search.found.connect(next_one)
+    last = fixing.fixes_of(document, [document.diagnostics()[-1]])
+    search.start(document, document.diagnostics())
+    qtbot.waitUntil(lambda: len(states) == 2)  # the handler of the first one has begun the second one
+    assert found == [found[0], found[0], last]
+    assert (states, stopped, search.active) == ([False, False], [], False)
 
 
 def test_an_edit_ends_a_search_and_another_finding_takes_its_place(qtbot, window, slow):

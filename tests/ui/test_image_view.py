@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow
 from pytestqt.qtbot import QtBot
 from window_kit import wheel
@@ -153,6 +153,31 @@ def test_keys(view: ImageView, qtbot: QtBot) -> None:
     assert view.zoom == 1.25
     qtbot.keyClick(view, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
     assert view.zoom == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("shown", [True, False], ids=["image", "empty"])
+def test_every_other_key_is_left_to_what_is_around_the_view(qtbot: QtBot, view: ImageView, shown: bool) -> None:
+    """Pressed, and before the shortcuts: the same keys, also those of the keypad."""
+    if not shown:
+        view.show_image(None)
+    none, shift, control, alt = (
+        getattr(Qt.KeyboardModifier, f"{n}Modifier") for n in ("No", "Shift", "Control", "Alt")
+    )
+    keypad = Qt.KeyboardModifier.KeypadModifier
+    arrows = [Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down]
+    signs = [Qt.Key.Key_Plus, Qt.Key.Key_Equal, Qt.Key.Key_Minus]
+    numbers = [Qt.Key.Key_0, Qt.Key.Key_1]
+    others = [Qt.Key.Key_Escape, Qt.Key.Key_PageUp, Qt.Key.Key_Space, Qt.Key.Key_2, Qt.Key.Key_Return, Qt.Key.Key_F]
+    own = {(key, held) for key in (*arrows, *signs) for held in (none, shift)}
+    own |= {(key, held) for key in numbers for held in (control, control | shift)}
+    for key in (*arrows, *signs, *numbers, *others):
+        for held in (none, shift, control, alt, control | shift, shift | alt):
+            for kind in (QEvent.Type.KeyPress, QEvent.Type.ShortcutOverride):
+                for pad in (none, keypad):
+                    event = QKeyEvent(kind, key, held | pad)
+                    event.setAccepted(kind is QEvent.Type.KeyPress)  # as the system sends it
+                    view.event(event)
+                    assert event.isAccepted() is ((key, held) in own), (kind, key, held)
 
 
 def test_its_keys_go_before_the_window_s_shortcuts(qtbot: QtBot, view: ImageView) -> None:

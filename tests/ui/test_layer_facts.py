@@ -128,6 +128,8 @@ def test_facts_of_every_kind_of_layer_are_as_recorded(qtbot):
             qtbot.waitUntil(lambda: "…" not in facts.facts().values())
             lines.append(f"# {' '.join(chosen) if len(chosen) < 9 else 'all'}{' without kernel' if params else ''}")
             lines += [f"{name}: {text}".replace("\n", " / ") for name, text in facts.facts().items()]
+            read = [value.accessibleName() for label, value in facts._rows if not value.isHidden()]
+            assert read == [f"{label.text()}: {value.text()}" for label, value in facts._rows if not label.isHidden()]
             because, more = facts.findChild(QLabel, "facts.because"), facts.findChild(QLabel, "facts.more")
             if not because.isHidden():
                 lines.append(f"because: {COLOR.sub('color', because.text())}")

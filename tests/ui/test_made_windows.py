@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from math import pi
@@ -75,6 +76,7 @@ from app.ui.widgets.run_choices import Choice
 from designer.files.variants import Variant
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 from designer.training.run_folder import Notes
 
@@ -136,6 +138,30 @@ def test_controllers_of_a_context_are_made_as_recorded(host: QWidget) -> None:
         found += [f"# {type(controller).__name__}", *timers(controller)]
         found += [f"{signal}: {count - before[signal]}" for signal, count in after.items() if count != before[signal]]
     compare("made_controllers", found)
+
+
+def test_controllers_that_are_made_while_a_template_is_shown_follow_the_whole_network(host: QWidget) -> None:
+    inside = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    layers = [
+        Layer("image", "input"),
+        Layer("part", "template", inputs=(Source("image"),), params={"template": "block"}),
+        Layer("result", "output", inputs=(Source("part"),)),
+    ]
+    followed: dict[bool, list[tuple[str, dict[str, int]]]] = {}
+    for inner in (False, True):
+        context = Context(default_registry(), host)
+        whole = Document(Graph(layers, templates=[Template("block", inside)]), context.registry, parent=context)
+        context.set_document(whole)
+        assert not inner or context.enter("part")
+        view = receivers((context.document,)) if inner else Counter[str]()
+        followed[inner] = []
+        for controller_of in CONTROLLERS:
+            before = receivers((whole,))
+            controller = controller_of(context)
+            found = {name: count - before[name] for name, count in receivers((whole,)).items() if count != before[name]}
+            followed[inner].append((type(controller).__name__, found))
+        assert not inner or receivers((context.document,)) == view
+    assert followed[True] == followed[False]
 
 
 def timers(owner: QObject) -> list[str]:

@@ -589,11 +589,13 @@ def test_memory_is_in_view_where_names_can_be_told_apart(bench: Bench) -> None:
     tree, character = bench.panel.tree, bench.panel.fontMetrics().averageCharWidth()
     rows = tuple(RunStep((f"a_layer_with_a_long_name_{number}",), "torch", 1.0, False) for number in range(60))
     bench.panel.model.show(rows, {})
-    for width, least, seen in ((600, 19, True), (330, 19, True), (290, 22, False), (200, 12, False)):
+    natural = tree.sizeHintForColumn(LAYER)
+    for width, least, seen in ((1200, 19, True), (600, 19, True), (330, 19, True), (290, 22, False), (200, 12, False)):
         bench.panel.resize(width, 300)
         QApplication.processEvents()
         assert tree.verticalScrollBar().isVisible()
-        assert tree.columnWidth(LAYER) >= least * character
+        assert least * character <= tree.columnWidth(LAYER) <= max(natural, 12 * character)
+        assert (tree.columnWidth(LAYER) == natural) is (width >= 600)
         assert (sum(tree.columnWidth(column) for column in (LAYER, TIME, MEMORY)) <= tree.viewport().width()) is seen
 
 

@@ -405,3 +405,25 @@ def test_choices_are_those_of_the_option_and_else_those_of_its_parameter(qtbot: 
     ):
         box = layer_options(qtbot, drawn, option).findChild(QComboBox)
         assert [box.itemData(index) for index in range(box.count())] == choices
+
+
+def test_a_label_shows_a_value_as_it_is_written_or_its_sentence(qtbot: QtBot, drawn: Drawn) -> None:
+    names = ("on", "strength", "cells", "mode", "caption", "seed")
+    options = [Option(name, "label", name.title()) for name in names]
+    made = layer_options(qtbot, drawn, *options, Option("nothing", "label", "Only a sentence."))
+
+    def texts() -> dict[str, str]:
+        found = {name: made.findChild(QLabel, f"analysis.every_0.{name}") for name in (*names, "nothing")}
+        return {name: label.text() for name, label in found.items()}
+
+    defaults = {"on": "true", "strength": "1.0", "cells": "4", "mode": "soft", "caption": "A title", "seed": "0"}
+    assert texts() == defaults | {"nothing": "Only a sentence."}
+    changed = {"on": "false", "strength": "0.000001", "cells": "64", "mode": "hard", "caption": "1.50", "seed": "3"}
+    drawn.document.do(lambda g: set_params(g, {"every_0": changed}))
+    operator = drawn.document.inference.read("every_0").operator
+    assert operator is not None
+    written = {name: operator.parameter(name).format(getattr(operator, name)) for name in names}
+    assert texts() == written | {"nothing": "Only a sentence."}
+    assert (written["on"], written["mode"], written["caption"]) == ("false", "hard", "1.50")
+    drawn.document.undo()
+    assert texts() == defaults | {"nothing": "Only a sentence."}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 pytest.importorskip("PySide6")
@@ -105,12 +107,23 @@ def test_double_click_asks_for_the_operator(qtbot, palette, context):
     assert asked.args == ["pooling"]
 
 
-def test_a_drag_carries_the_type_name(qtbot, palette):
+def test_a_drag_carries_the_type_name(qtbot, palette, context):
     qtbot.keyClicks(palette.findChild(QLineEdit, "palette.search"), "upsample")
     tree = tree_of(palette)
     data = tree.mimeData([tree.topLevelItem(0)])
     assert bytes(data.data(MIME_TYPE).data()).decode() == "upsample"
     assert tree.mimeTypes() == [MIME_TYPE]
+    inner = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    names = ["Block 2", "Größe-γ", "层"]
+    document = Document(Graph(templates=[Template(name, inner) for name in names]), context.registry, parent=context)
+    context.set_document(document)
+    palette.findChild(QLineEdit, "palette.search").clear()
+    head = tree.topLevelItem(0)
+    carried = [
+        bytes(tree.mimeData([head.child(row)]).data(MIME_TYPE).data()).decode() for row in range(head.childCount())
+    ]
+    assert carried == [f"template:{name}" for name in names]
+    assert tree.mimeData([head]).formats() == tree.mimeData([]).formats() == []
 
 
 def test_no_match_is_said_and_escape_brings_the_list_back(qtbot, palette):
@@ -195,6 +208,47 @@ def test_inside_of_a_template_the_instances_of_the_whole_file_are_counted(palett
     context.set_document(other)
     document.undo()
     assert tree.topLevelItem(0).text(0) != "Templates of This Document"
+
+
+def test_the_list_is_the_same_whatever_document_was_shown_before(qtbot, palette, context):
+    """Documents without templates and with one, a search, and the inside of one of two, each after each."""
+    inner = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    a, b = Template("a block", inner), Template("b", inner)
+    layers = (Layer("first", "template", params={"template": "a block"}),)
+    graphs = {"none": Graph(), "one": Graph(layers, templates=(a,)), "two": Graph(layers, templates=(a, b))}
+    documents = {name: Document(graph, context.registry, parent=context) for name, graph in graphs.items()}
+    field = palette.findChild(QLineEdit, "palette.search")
+
+    def listed(panel) -> list[tuple[str, str, bool]]:
+        return [
+            (item.text(0), item.data(0, Qt.ItemDataRole.AccessibleTextRole), item.isDisabled())
+            for item in tree_of(panel).findItems("", Qt.MatchFlag.MatchContains | Qt.MatchFlag.MatchRecursive)
+        ]
+
+    def show(name: str) -> None:
+        document, _, more = name.partition(" ")
+        field.setText("block" if more == "search" else "")
+        context.set_document(documents[document])
+        context.set_scope(())
+        if more == "inside":
+            assert context.enter("first")
+
+    names = ("none", "one", "one search", "two inside")
+    seen: dict[str, list] = {}
+    for name in [each for pair in product(names, names) for each in pair]:
+        show(name)
+        found = listed(palette)
+        assert found == seen.setdefault(name, found), name
+    assert len(seen["none"]) > len(list(context.registry))
+    blocks = {name: [text for text, *_ in found if text in ("a block", "b")] for name, found in seen.items()}
+    assert blocks == {
+        "none": [],
+        "one": ["a block"],
+        "one search": ["a block"],
+        "two inside": ["a block", "b"],
+    }
+    fresh = shown(qtbot, PalettePanel(context), 280, 500)
+    assert listed(fresh) == seen["two inside"]
 
 
 def test_an_unused_template_is_deleted_from_the_menu_of_the_palette(palette, context):

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 pytest.importorskip("PySide6")
+from analysis_kit import SILENT
+
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QEvent, QModelIndex, QPoint, QRectF, Qt
@@ -28,6 +30,7 @@ from app.ui.analysis.output_view import OutputView
 from app.ui.analysis.overview_model import LAYER, OverviewModel
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
+from app.ui.engine.client import EngineClient
 from app.ui.engine.context import Context
 from app.ui.engine.training import StartRequest
 from app.ui.precision.precision_dialog import PrecisionDialog
@@ -417,6 +420,7 @@ def test_keys_without_a_meaning_for_an_image_are_left_to_the_window(qtbot: QtBot
 
 def test_the_box_of_inputs_is_there_while_the_network_has_inputs(qtbot: QtBot) -> None:
     context = context_of(analysis_graph())
+    engine = context.engine = EngineClient(command=SILENT)
     panel = AnalysisPanel(context)
     qtbot.addWidget(panel)
     panel.resize(600, 400)
@@ -425,8 +429,7 @@ def test_the_box_of_inputs_is_there_while_the_network_has_inputs(qtbot: QtBot) -
         context.set_document(Document(graph, context.registry, parent=context))
         assert panel._inputs_box.isHidden() is not there
         assert set(panel._inputs) == ({"image"} if there else set())
-    if context.engine is not None:
-        context.engine.close()
+    engine.close(kill=True)
 
 
 def test_a_search_for_a_precision_ends_with_its_dialog(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:

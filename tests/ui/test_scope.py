@@ -372,6 +372,37 @@ def nested() -> Graph:
     return Graph(layers, templates=[Template("inner", inner), Template("outer", outer)])
 
 
+@pytest.mark.parametrize(
+    ("left", "edit", "found"),
+    [
+        ("a i", None, "a i"),
+        ("a i", lambda g: commands.remove_layers(g, ["a"]), ""),  # also where the whole network has an `i` too
+        ("a i", lambda g: commands.remove_layers(g, ["i"]), "a i"),
+        ("a i", lambda g: commands.rename_layer(g, "a", "other"), ""),
+        (
+            "a i",
+            lambda g: template_commands.edit_template(g, "outer", commands.remove_layers(g.inside("outer"), ["i"])),
+            "a",
+        ),
+        ("a i", lambda g: commands.set_params(g, {"a": {"template": "inner"}}), ""),
+        ("a.b i.j", lambda g: commands.remove_layers(g, ["a"]), "a.b i.j"),
+        ("i", lambda g: commands.remove_layers(g, ["a", "a.b"]), "i"),
+    ],
+)
+def test_a_file_that_was_changed_elsewhere_is_shown_as_far_as_it_was_left(context, left, edit, found):
+    whole = Document(nested(), context.registry, parent=context)
+    other = context.root
+    context.set_document(whole)
+    for name in left.split():
+        assert context.enter(name)
+    context.set_document(other)
+    if edit is not None:
+        assert whole.do(edit)
+    context.set_document(whole)
+    assert [step.instance for step in context.scope] == found.split()
+    assert (context.document is context.root) is not bool(found)
+
+
 def test_every_path_of_the_engine_leads_to_its_layer():
     graph = nested()
     paths = list(inline(graph, default_registry()).layers)

@@ -11,7 +11,7 @@ pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
 from PySide6.QtCore import QEvent, QSize, Qt
-from PySide6.QtGui import QAction, QColor, QIcon, QPalette
+from PySide6.QtGui import QAction, QColor, QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import QApplication, QLabel, QListWidget, QPushButton, QToolTip
 
 import app.ui
@@ -263,8 +263,13 @@ def test_numbers_have_the_size_of_the_other_text(qapp):
     before = qapp.font()
     larger = qapp.font()
     larger.setPointSizeF(before.pointSizeF() + 5)
+    for size in (before.pointSizeF() - 3, before.pointSizeF() + 5, 7.5):
+        larger.setPointSizeF(size)
+        qapp.setFont(larger)
+        assert theme.mono_font().pointSizeF() == size
+    larger.setPixelSize(31)  # then the system's size is as good as any
     qapp.setFont(larger)
-    assert theme.mono_font().pointSizeF() == larger.pointSizeF()
+    assert theme.mono_font() == QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
     qapp.setFont(before)
     assert theme.mono_font().pointSizeF() == before.pointSizeF()
 

@@ -188,8 +188,9 @@ def test_one_start_at_a_time(
 CODE = "import torch\nclass Doubled(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n"
 
 
+@pytest.mark.parametrize("shown", [False, True], ids=["network", "template"])
 def test_code_that_was_not_agreed_to_is_asked_for_before_anything_is_done(
-    context: Context, training: TrainingController, log: Log, tmp_path: Path
+    context: Context, training: TrainingController, log: Log, tmp_path: Path, shown: bool
 ) -> None:
     custom = Layer("own", "custom", inputs=(Source("image"),), params={"source": CODE, "class_name": "Doubled"})
     layers = [
@@ -197,7 +198,12 @@ def test_code_that_was_not_agreed_to_is_asked_for_before_anything_is_done(
         custom,
         Layer("out", "output", inputs=(Source("own"),)),
     ]
-    context.set_document(Document(Graph(layers), context.registry, parent=context))
+    inside = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    if shown:
+        layers.append(Layer("part", "template", inputs=(Source("image"),), params={"template": "block"}))
+    graph = Graph(layers, templates=[Template("block", inside)])
+    context.set_document(Document(graph, context.registry, parent=context))
+    assert not shown or context.enter("part")
     asked: list[Callable[[], None]] = []
     context.agreement_wanted.connect(asked.append)
     log.clear()
@@ -286,6 +292,36 @@ def test_every_step_of_a_sweep(
     sweeps.clear()
     training.continue_sweep(known)
     assert sweeps == [("problem", ""), ("sweep", known.sweep, "the place of t"), ("look",)]
+
+
+def test_the_whole_network_is_trained_while_a_template_is_shown(
+    context: Context, training: TrainingController, sweeps: Log, tmp_path: Path
+) -> None:
+    inside = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    graph = network("whole")
+    whole = Graph(
+        (*graph, Layer("part", "template", inputs=(Source("image"),), params={"template": "block"})),
+        name="whole",
+        templates=(Template("block", inside),),
+    )
+    context.set_document(Document(whole, context.registry, path=tmp_path / "net.xml", parent=context))
+    context.root.change_settings(recipe={"batch": "3"})
+    assert context.enter("part")
+    assert context.document is not context.root
+    request = StartRequest(tmp_path / "p", {}, "restoration")
+    sweeps.clear()
+    training.start(request)
+    training.make_samples(request)
+    made = sweep_in(tmp_path / "s")
+    training.start_sweep(SweepRequest(made.folder, made.trials, made.options, "restoration"))
+    sent = [each for each in sweeps if each[0] in ("export", "prepare")]
+    graphs = [next(part for part in each if isinstance(part, Graph)) for each in sent]
+    assert [each[0] for each in sent] == ["export", "export", "prepare"]
+    assert graphs == [whole] * 3
+    assert [each.name for each in graphs] == ["whole"] * 3
+    assert sent[-1][-1] == tmp_path / "net.xml"
+    assert next(each for each in sweeps if each[0] == "remember")[2] == tmp_path / "net.xml"
+    assert (context.root.project, training.project()) == (tmp_path / "p", tmp_path / "p")
 
 
 def test_a_sweep_is_stopped_by_a_command_in_its_folder(

@@ -28,6 +28,7 @@ from designer.graph.diagnostics import Diagnostic, Severity
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
+from designer.graph.template import Template
 from designer.graph.template_commands import edit_template, make_template
 from designer.operators.fixes import Fix
 from designer.operators.registry import default_registry
@@ -107,6 +108,43 @@ def test_a_template_without_problems_is_not_called_a_network_without(panel, cont
     assert empty(panel).text() == "No problems in this template."
     context.leave()
     assert rows(panel)
+
+
+def test_what_an_empty_list_says_whatever_it_said_before(qtbot, context):
+    """Of a network with and without templates, of a template, behind a filter and before a document is open; each after each."""
+    inside = (Layer("x", "template_input"), Layer("y", "template_output", inputs=(Source("x"),)))
+    layer = Layer("input_0", "input", params={"dims": "8x8x3"})
+    part = Layer("part_0", "template", inputs=(Source("input_0"),), params={"template": "part"})
+    plain, wrong = Graph([layer]), Graph([Layer("input_0", "input", params={"dims": "8"})])
+    fine = "check-circle-outline"
+    nothing = shown(qtbot, TypeCheckingPanel(Context(default_registry())), 900, 260)
+    before = "Open or create a network to see its problems here."
+    assert (empty(nothing).text(), empty(nothing)._icon_name) == (before, fine)
+    panel = shown(qtbot, TypeCheckingPanel(context), 900, 260)
+    out = Layer("output_0", "output", inputs=(Source("part_0"),))
+    with_template = Graph([layer, part, out], templates=[Template("part", inside)])
+    made = {
+        name: Document(graph, context.registry)
+        for name, graph in (("plain", plain), ("whole", with_template), ("wrong", wrong))
+    }
+    expected = {
+        "plain": ("No problems found.", fine),
+        "whole": ("No problems found.", fine),
+        "inside": ("No problems in this template.", fine),
+        "hidden": ("The filter hides all 1 problems.", "filter-outline"),
+        "wrong": None,
+    }
+    words = panel.findChild(QLineEdit, "type_checking.filter")
+    names = list(expected)
+    for name in [each for pair in itertools.product(names, names) for each in pair]:
+        words.setText("nothing of this" if name == "hidden" else "")
+        context.set_document(made["whole" if name == "inside" else "wrong" if name == "hidden" else name])
+        context.set_scope(())
+        if name == "inside":
+            assert context.enter("part_0")
+        says = (empty(panel).text(), empty(panel)._icon_name) if empty(panel).isVisible() else None
+        assert says == expected[name], name
+        assert bool(rows(panel)) is (name == "wrong")
 
 
 def test_a_click_and_enter_reveal_the_layer(qtbot, panel, context):
