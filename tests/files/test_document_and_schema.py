@@ -8,6 +8,8 @@ import pytest
 
 from designer.files import limits
 from designer.files.document import parse_document, read_document
+from designer.files.schema import check_schema
+from designer.files.writer import ROOT
 from designer.graph.diagnostics import Severity
 
 
@@ -93,3 +95,19 @@ def test_the_schema_is_heard_in_a_line_with_a_warning() -> None:
         ("schema", Severity.ERROR, 2),
     ]
     assert found.graph is None
+
+
+def test_the_schema_names_every_line_that_breaks_it() -> None:
+    lines = [
+        '<?xml version="1.0"?>',
+        f'<{ROOT} name="n" version="1.0">',
+        '\t<Layer name="a" type="input" edit_pos="0,0" />',
+        '\t<Layer name="b" edit_pos="0,0" />',
+        '\t<Layer type="relu" edit_pos="0,0" />',
+        f"</{ROOT}>",
+    ]
+    found = check_schema("\n".join(lines).encode())
+    assert [each.line for each in found] == [2, 4, 5, 5]
+    named = ["'version'", "'type' is required", "'name' is required", "'layerByName'"]
+    assert all(name in each.message for name, each in zip(named, found, strict=True))
+    assert {(each.code, each.severity) for each in found} == {("schema", Severity.ERROR)}

@@ -185,19 +185,17 @@ def test_what_is_faster_than_a_launch_is_not_above_the_roof(small_graph, profili
     assert {row.bound for row in run.operators if row.name not in named} <= {"launch", ""}
 
 
-def test_layers_inside_an_instance_of_a_template_are_not_left_out(small_graph, profiling_registry, clocks):
-    """Only what deployment removes is named, by its name in the network without templates."""
-    small_graph.apply(make_template(small_graph, ["conv_b", "up"], "Part"))
-    (plain,) = configurations(session(small_graph, profiling_registry), 6)
-    assert plain.notes == ()
-    noisy = layer_("noise_0", "noise", "conv a")
-    part = small_graph["Part_0"].with_input(0, Source("noise_0"))
-    opened = session(
-        Graph([*(x for x in small_graph if x.name != "Part_0"), part, noisy], templates=small_graph.templates.values()),
-        profiling_registry,
-    )
-    (found,) = configurations(opened, 6)
-    assert found.notes == ("left out, as in deployment: noise_0",)
+@pytest.mark.parametrize("inside", [False, True])
+def test_analysis_layers_of_templates_are_left_out_by_their_names_in_the_instance(
+    small_graph, profiling_registry, clocks, inside
+):
+    """Only what deployment removes is named; the instance itself and its other layers are profiled."""
+    noisy = replace(layer_("noise_0", "noise"), inputs=small_graph["conv_b"].inputs)
+    behind = small_graph["conv_b"].with_input(0, Source("noise_0"))
+    graph = Graph([*(x for x in small_graph if x.name != "conv_b"), behind, noisy])
+    graph.apply(make_template(graph, ["conv_b", "up", *(["noise_0"] if inside else [])], "Part"))
+    (found,) = configurations(session(graph, profiling_registry), 6)
+    assert found.notes == (f"left out, as in deployment: {'Part_0.' if inside else ''}noise_0",)
 
 
 def test_a_run_whose_steps_leave_time_is_as_recorded(small_graph, profiling_registry, clocks, monkeypatch):
