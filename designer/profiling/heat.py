@@ -130,27 +130,30 @@ def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:
     run does not contain take no time.
     """
     row_of = {layer: number for number, row in enumerate(run.operators) for layer in row.layers}
+    reads: dict[int | str, dict[int | str, None]] = {}
+    for name in graph.order()[0]:
+        node: int | str = row_of.get(name, name)
+        sources = (row_of.get(s.layer, s.layer) for s in graph[name].inputs if s is not None)
+        reads.setdefault(node, {}).update((source, None) for source in sources if source != node)
     spent: dict[int | str, float] = {}
     before: dict[int | str, int | str | None] = {}
-    order, _ = graph.order()
-    for name in order:
-        node: int | str = row_of.get(name, name)
-        sources = dict.fromkeys(row_of.get(s.layer, s.layer) for s in graph[name].inputs if s is not None)
-        known = [s for s in sources if s in spent and s != node]  # of equally long ones the first, in every process
-        longest = max(known, key=lambda s: spent[s], default=None)
-        if longest is None and node in spent:  # it reads layers of its own row only
-            continue
+    waiting = dict.fromkeys(reads)
+    while (
+        waiting
+    ):  # a row begins when all that its layers read is there; rows that read each other have an order by layers
+        node = next((n for n in waiting if waiting.keys().isdisjoint(reads[n])), next(iter(waiting)))
+        del waiting[node]
+        known = [
+            source for source in reads[node] if source in spent
+        ]  # of equally long ones the first, in every process
+        longest = max(known, key=lambda source: spent[source], default=None)
         own = run.operators[node].time_ms if isinstance(node, int) else 0.0
-        total = own + (spent[longest] if longest is not None else 0.0)
-        if total >= spent.get(node, -1.0):
-            spent[node], before[node] = total, longest
+        spent[node], before[node] = own + (spent[longest] if longest is not None else 0.0), longest
     if not spent:
         return ()
     last: int | str | None = max(spent, key=lambda s: spent[s])
     path: list[str] = []
-    seen: set[int | str] = set()
-    while last is not None and last not in seen:
-        seen.add(last)
+    while last is not None:
         path[:0] = run.operators[last].layers if isinstance(last, int) else (last,)
         last = before[last]
     return tuple(path)

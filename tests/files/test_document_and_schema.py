@@ -8,6 +8,8 @@ import pytest
 
 from designer.files import limits
 from designer.files.document import parse_document, read_document
+from designer.files.schema import check_schema
+from designer.files.writer import ROOT, write_tree
 from designer.graph.diagnostics import Severity
 
 
@@ -93,3 +95,45 @@ def test_the_schema_is_heard_in_a_line_with_a_warning() -> None:
         ("schema", Severity.ERROR, 2),
     ]
     assert found.graph is None
+
+
+def test_the_schema_names_every_line_that_breaks_it() -> None:
+    lines = [
+        '<?xml version="1.0"?>',
+        f'<{ROOT} name="n" version="1.0">',
+        '\t<Layer name="a" type="input" edit_pos="0,0" />',
+        '\t<Layer name="b" edit_pos="0,0" />',
+        '\t<Layer type="relu" edit_pos="0,0" />',
+        f"</{ROOT}>",
+    ]
+    found = check_schema("\n".join(lines).encode())
+    assert [each.line for each in found] == [2, 4, 5, 5]
+    named = ["'version'", "'type' is required", "'name' is required", "'layerByName'"]
+    assert all(name in each.message for name, each in zip(named, found, strict=True))
+    assert {(each.code, each.severity) for each in found} == {("schema", Severity.ERROR)}
+
+
+def test_equal_comments_and_elements_are_all_kept_in_their_order() -> None:
+    def twice(depth: int) -> list[str]:
+        return [
+            "\t" * depth + text for text in ("<!-- note -->", '<Extra a="1" />', "<!-- note -->", '<Extra a="1" />')
+        ]
+
+    lines = [
+        '<?xml version="1.0"?>',
+        f'<{ROOT} name="n" version="2">',
+        *twice(1),
+        '\t<Layer name="a" type="input" edit_pos="0,0">',
+        *twice(2),
+        "\t</Layer>",
+        '\t<Layer name="b" type="relu" edit_pos="16,0" input="a">',
+        '\t\t<Activation type="tanh">',
+        *twice(3),
+        "\t\t</Activation>",
+        *twice(2),
+        "\t</Layer>",
+        f"</{ROOT}>",
+        "",
+    ]
+    text = "\n".join(lines)
+    assert write_tree(parse_document(text.encode()).graph) == text

@@ -76,6 +76,7 @@ NAMES = [
     ("use.inner.conv/kernel", "use.inner.conv/activation_slope"),
     ("a.b.c/kernel", "a_b.c/kernel", "a.b_c/kernel"),
     ("a.b.c.d/bias",),
+    ("a.b.c.d/kernel", "a.b_c.d/kernel", "a.b.c_d/activation_slope", "a_b.c.d/activation_slope"),
     ("forward.training/kernel", "1.2/kernel", "ä.ö/kernel"),
     (".".join("abcdefgh") + "/bias",),
     (".".join("abcdefghi") + "/bias",),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from profiling_networks import layer_
 
@@ -165,3 +167,78 @@ def test_a_row_counts_once_for_the_instance_that_shows_several_of_its_layers(met
     in_sight = {"t/a": "t", "t/b": "t", "t/c": "t", "t/d": "t", "u": "u"}
     found = heat(run(*rows[::order]), METRICS[metric], lambda path: in_sight.get(path, ""))
     assert found.values == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("slow", "fast", "path"),
+    [(5.0, 2.0, ("slow", "a", "b", "end")), (2.0, 5.0, ("image", "before", "fast", "a", "b", "end"))],
+)
+def test_a_step_of_several_layers_begins_after_the_last_of_what_any_of_them_reads(slow, fast, path):
+    """`slow` is read by its first layer, `fast` by its second, and `end` reads the first only."""
+    graph = Graph(
+        [
+            layer_("image", "input", dims="8x4x3"),
+            layer_("slow", "input", dims="8x4x3"),
+            layer_("a", "convolution", "slow"),
+            layer_("before", "convolution", "image"),
+            layer_("fast", "convolution", "before"),
+            layer_("b", "element_wise", "a,fast"),
+            layer_("end", "convolution", "a"),
+        ]
+    )
+    rows = (row("slow", slow), row("fast", fast), row("a b", 3.0), row("end", 1.0))
+    assert critical_path(run(*rows), graph) == path
+
+
+def chosen_rows(graph: Graph, chance: random.Random) -> list[OperatorProfile]:
+    """Rows of one layer or of a layer and one that reads it, and some layers without a row."""
+    rows, free = [], graph.order()[0]
+    while free:
+        names = [free.pop(0)]
+        readers = [name for name in sorted(graph.consumers(names[0])) if name in free]
+        if readers and chance.random() < 0.5:
+            names.append(chance.choice(readers))
+            free.remove(names[1])
+        if chance.random() < 0.9:
+            rows.append(row(" ".join(names), float(chance.randint(1, 9))))
+    return rows
+
+
+def longest_time(graph: Graph, rows: list[OperatorProfile]) -> float | None:
+    """By definition: the largest sum of times of rows that read each other, over all ways. None if rows form a loop."""
+    of = {layer: place for place, each in enumerate(rows) for layer in each.layers}
+
+    def ending(node, below):
+        if node in below:
+            raise RecursionError
+        layers = rows[node].layers if isinstance(node, int) else (node,)
+        reads = {of.get(s.layer, s.layer) for name in layers for s in graph[name].inputs if s is not None} - {node}
+        own = rows[node].time_ms if isinstance(node, int) else 0.0
+        return own + max((ending(read, (*below, node)) for read in reads), default=0.0)
+
+    try:
+        return max(ending(of.get(name, name), ()) for name in graph.layers)
+    except RecursionError:
+        return None
+
+
+def test_no_chain_of_rows_takes_longer_than_the_critical_path():
+    loops = 0
+    for seed in range(150):
+        chance = random.Random(seed)
+        names = [f"n{number}" for number in range(7)]
+        chance.shuffle(names)
+        layers = [layer_(names[0], "input", dims="8x4x3")]
+        for place in range(1, 7):
+            reads = chance.sample(names[:place], min(place, chance.choice((1, 1, 2))))
+            layers.append(layer_(names[place], "element_wise", ",".join(reads)))
+        graph = Graph(layers)
+        rows = chosen_rows(graph, chance)
+        path = critical_path(run(*rows), graph)
+        assert len(set(path)) == len(path)
+        longest = longest_time(graph, rows)
+        loops += longest is None
+        if longest is not None:
+            assert sum(each.time_ms for each in rows if each.layers[0] in path) == longest, seed
+            assert all(not set(each.layers) & set(path) or set(each.layers) <= set(path) for each in rows), seed
+    assert 0 < loops < 75

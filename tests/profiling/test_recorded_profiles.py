@@ -16,7 +16,8 @@ from designer.files.weights import random_weights, required_weights
 from designer.graph.diagnostics import DiagnosticError
 from designer.graph.graph import Graph
 from designer.graph.inference import Inference
-from designer.graph.model import ActivationSpec
+from designer.graph.model import ActivationSpec, Source
+from designer.graph.template_commands import make_template
 from designer.graph.types import Size2D
 from designer.profiling import measure as measuring
 from designer.profiling import predicted_here
@@ -166,6 +167,35 @@ def test_so_many_layers_are_named_in_a_note(small_graph, profiling_registry, clo
         (run,) = measure(in_turns(found, 10**9)).runs
         (note,) = [note for note in run.notes if note.startswith(title)]
         assert note.rpartition(": ")[2] == ", ".join(names[:6][:most]) + (" ..." if most < 6 else "")
+
+
+@pytest.mark.parametrize(
+    ("launch_ms", "named"), [(None, "conv a, pool, conv_b, cat, conv_c + sum"), (1e-6, "conv a, pool, conv_b, cat, conv_c + sum"),
+                             (250.0, "conv a, conv_c + sum"), (1e6, "")],
+)  # fmt: skip
+def test_what_is_faster_than_a_launch_is_not_above_the_roof(small_graph, profiling_registry, clocks, launch_ms, named):
+    """The overhead of a launch bounds the smaller operators first, and a roof of that kind is no peak that work can exceed."""
+    launch = unavailable("not measured") if launch_ms is None else measured(launch_ms)
+    low = replace(PEAKS, compute=measured(1e6), memory=measured(1e6), cache=measured(1e6), launch=launch)
+    clocks(lambda options: Clock(9e-3, steps(1e-6)))
+    found = configurations(session(small_graph, profiling_registry), 6, peaks=low, warmup=1)
+    (run,) = measure(in_turns(found, 10**9)).runs
+    notes = [note.rpartition(": ")[2] for note in run.notes if note.startswith("above the roof")]
+    assert notes == ([named] if named else [])
+    assert {row.bound for row in run.operators if row.name not in named} <= {"launch", ""}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_analysis_layers_of_templates_are_left_out_by_their_names_in_the_instance(
+    small_graph, profiling_registry, clocks, inside
+):
+    """Only what deployment removes is named; the instance itself and its other layers are profiled."""
+    noisy = replace(layer_("noise_0", "noise"), inputs=small_graph["conv_b"].inputs)
+    behind = small_graph["conv_b"].with_input(0, Source("noise_0"))
+    graph = Graph([*(x for x in small_graph if x.name != "conv_b"), behind, noisy])
+    graph.apply(make_template(graph, ["conv_b", "up", *(["noise_0"] if inside else [])], "Part"))
+    (found,) = configurations(session(graph, profiling_registry), 6)
+    assert found.notes == (f"left out, as in deployment: {'Part_0.' if inside else ''}noise_0",)
 
 
 def test_a_run_whose_steps_leave_time_is_as_recorded(small_graph, profiling_registry, clocks, monkeypatch):

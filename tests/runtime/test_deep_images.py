@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -130,6 +131,36 @@ def test_sixteen_bits_in_several_strips(tmp_path, name, channels):
     np.testing.assert_array_equal(
         read_image(tmp_path / name, channels), planes(pixels.astype(np.float32) / np.float32(65535))
     )
+
+
+def float_tiff(pixels: np.ndarray, order: str, *, big: bool) -> bytes:
+    """An uncompressed float TIFF in one strip (TIFF 6.0; BigTIFF has 8-byte offsets)."""
+    height, width, channels = pixels.shape
+    values = pixels.astype(f"{order}f4").tobytes()
+    word, header = ("Q", 16) if big else ("I", 8)
+    fields = [(256, width), (257, height), (258, *[32] * channels), (259, 1), (262, 2), (273, header), (277, channels),
+              (278, height), (279, len(values)), (284, 1), (339, *[3] * channels)]  # fmt: skip
+    start = struct.pack(order + ("HHHQ" if big else "HI"), *((43, 8, 0) if big else (42,)), header + len(values))
+    behind = header + len(values) + (8 + 20 * len(fields) + 8 if big else 2 + 12 * len(fields) + 4)
+    entries, rest = b"", b""
+    for tag, *numbers in fields:
+        kind = "I" if tag in (273, 279) else "H"
+        data = struct.pack(order + kind * len(numbers), *numbers)
+        if len(data) > struct.calcsize(word):
+            data, rest = struct.pack(order + word, behind + len(rest)), rest + data
+        entries += struct.pack(order + "HH" + word, tag, 4 if kind == "I" else 3, len(numbers))
+        entries += data.ljust(struct.calcsize(word), b"\0")
+    count = struct.pack(order + ("Q" if big else "H"), len(fields))
+    return (b"II" if order == "<" else b"MM") + start + values + count + entries + b"\0" * (8 if big else 4) + rest
+
+
+@pytest.mark.parametrize("big", [False, True], ids=["classic", "big"])
+@pytest.mark.parametrize("order", ["<", ">"], ids=["little endian", "big endian"])
+def test_float_tiff_of_each_kind_of_header(tmp_path, order, big):
+    """Pillow reads none of these, so they are known by their first four bytes."""
+    pixels = np.ascontiguousarray(HDR[:, :, :3])
+    (tmp_path / "a.tiff").write_bytes(float_tiff(pixels, order, big=big))
+    np.testing.assert_array_equal(read_image(tmp_path / "a.tiff", 3), planes(pixels))
 
 
 def test_damaged_float_tiff(tmp_path):

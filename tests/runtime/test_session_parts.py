@@ -1072,6 +1072,18 @@ def folding() -> Graph:
     )
 
 
+def test_a_run_with_folded_neighbors_that_is_kept_takes_no_time(runtime_registry, record, monkeypatch):
+    """Its bits may differ from those of the tensor alone, so it is found by its own key."""
+    clock = iter(np.arange(0, 1000, 0.25))
+    made = opened(folding(), runtime_registry, weights_for("c0", "c1", "c2"))
+    made.run()
+    monkeypatch.setattr(module, "perf_counter", lambda: float(next(clock)))
+    for wanted in ([(250.0, False)], [(0.0, True)], [(0.0, True)]):
+        found = made.run([Source("c0")])
+        assert [(step.milliseconds, step.cached) for step in found.steps] == wanted
+    assert len(record.ran) == 2
+
+
 @pytest.mark.parametrize(("inspected", "tries"), [("c0", 2), ("c1", 1)])
 def test_tensors_that_engines_fold_are_left_out_at_the_second_attempt(runtime_registry, record, inspected, tries):
     made = opened(folding(), runtime_registry, weights_for("c0", "c1", "c2"))
