@@ -361,6 +361,11 @@ def test_a_sweep_is_drawn_over_its_axis_with_the_knee(
     assert curves(plot) == found
     profiling.add(profile_of(*(replace(run, precision="fp32", time_ms=(run.time_ms or 0) * 2) for run in runs)))
     assert curves(plot)["throughput"][1::2] == pytest.approx([rate / 2 for rate in rates])
+    profiling.remove(profiling.entries[-4])  # the largest one, while another one is shown
+    charts._rest.timeout.emit()
+    assert curves(plot)["throughput"][::2] == places[:-1]
+    (low, high), _ = plot.getViewBox().viewRange()
+    assert low < places[0] < places[-2] < high < places[-1]
 
 
 # --- the panel of the charts ---------------------------------------------------------------------------------------

@@ -44,11 +44,11 @@ ROLE = Qt.ItemDataRole
 CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
 TITLES = {**{state: str(state) for state in RunState}, RunState.ENDED: "interrupted", RunState.MISSING: "deleted"}
 FIRST = ["loss", "validation.psnr", "validation.ssim", "learning_rate", "throughput", "memory"]
-METRICS: tuple[dict[str, Any], ...] = (  # of each run after its loss
+METRICS: tuple[dict[str, Any], ...] = (  # of each run, besides its loss of 0.5
     {},
     {"learning_rate": 0.001234, "throughput": 100.0, "memory": 3 << 20, "epoch": 1, "time": 2.0},
     {"validation": {"psnr": 31.5, "ssim": 0.9}, "losses": {"l1_part": 0.25}},
-    {"validation": {"loss": 0.125, "iou": 0.0}, "throughput": 0.0},
+    {"loss": 0.0, "validation": {"loss": 0.125, "iou": 0.0}, "throughput": 0.0},
     {"validation": {"accuracy": 0.75, "noisy_psnr": 20.0, "of_mine": 1.0}},
 )
 
