@@ -624,6 +624,41 @@ def test_a_sweep_is_deleted_as_a_whole_only_while_all_of_it_is_chosen(
         trained.check_buttons()
 
 
+def test_trials_that_start_in_a_selected_sweep_are_chosen_too(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    first, second = (trained.inside[sweep.folder] for sweep in trained.sweeps)
+    sweeps = {sweep.folder: SweepSnapshot(sweep, RunState.RUNNING) for sweep in trained.sweeps}
+    alone, table, model = trained.known[0], trained.panel.table, trained.panel.model
+
+    def begin(*runs: WatchedRun) -> None:
+        trained.training._set_runs([alone, *runs], sweeps)
+
+    def click(item: Any) -> None:
+        QTest.mouseClick(
+            table.viewport(), Qt.MouseButton.LeftButton, NONE, table.visualRect(model.index_of(item)).center()
+        )
+
+    begin()
+    click(model.sweeps()[0])
+    for runs in (first[:1], first[:2], first, first[1:], [], first[2:], first):  # some are deleted meanwhile
+        begin(*runs, *second[: len(runs)])
+        group = trained.group()
+        assert group is not None
+        assert group.folder == trained.sweeps[0].folder
+        assert list(trained.training.chosen) == runs
+        selected = [model.item(index) for index in table.selectionModel().selectedRows()]
+        assert {id(item) for item in selected} == {id(item) for item in (*runs, model.sweeps()[0])}
+        trained.check_buttons()
+    for item, chosen in ((first[0], [first[0]]), (alone, [alone])):
+        begin(*first[:2])
+        click(item)
+        begin(*first)
+        assert list(trained.training.chosen) == chosen
+        assert trained.group() is None
+
+
 def test_the_chosen_metric_stays_when_others_come_and_go(
     qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
