@@ -466,3 +466,18 @@ def test_the_folder_of_a_project_is_typed_like_other_paths(
         made.ends()
         assert made.document.project == tmp_path / folder
         assert made.panel.project.text() == text
+
+
+def test_a_document_without_a_task_has_none_of_the_document_before(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = Panel(qtbot, monkeypatch, tmp_path, 1)
+    for before in (1, 2):
+        for suggests in ("", "restoration"):
+            for after in (0, 3):
+                made.suggests = suggests
+                made.go(before)
+                made.check()
+                made.go(after)
+                made.check()
+                assert made.task == (suggests or "denoising")
