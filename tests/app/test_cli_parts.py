@@ -147,6 +147,14 @@ def test_options_of_a_comparison_are_given_once_or_for_each_network() -> None:
         precisions=("fp32", "bf16"), layouts=("nchw", "nhwc"), devices=("cpu", "cuda"),
     )  # fmt: skip
     assert compare_request._options(each, 1) == RunOptions("torch", "bf16", "nhwc", "cuda", 3)
+    once = {"engines": ("torch",), "precisions": ("bf16",), "layouts": ("nhwc",), "devices": ("cuda",)}
+    for name, (value,) in once.items():
+        one = CompareArguments(plain.documents, plain.images, **{name: (value,)})
+        for index in range(2):
+            assert compare_request._options(one, index) == RunOptions(**{name[:-1]: value})
+        three = CompareArguments(plain.documents, plain.images, **{name: (value,) * 3})
+        found = refusal(compare_request._options, three, 0)
+        assert found.message == f"--{name[:-1]} is given 3 times for 2 variants"
 
 
 def test_files_of_blame_are_given_by_name_or_for_the_only_input(tmp_path: Path) -> None:

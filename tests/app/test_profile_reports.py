@@ -126,14 +126,25 @@ def test_the_figure_of_a_training_step_has_its_phases_from_top_to_bottom() -> No
     assert [text.get_text() for text in axes.texts][:2] == ["2.00 ms", "5.00 ms"]
 
 
-def test_the_bars_of_precisions_are_on_top_of_each_other() -> None:
+@pytest.mark.parametrize(
+    "precisions", [("fp32",), ("int8", "fp32"), ("int8", "fp32", "fp16"), ("a", "b", "c", "d", "e")]
+)
+def test_the_bars_of_precisions_are_on_top_of_each_other(precisions: tuple[str, ...]) -> None:
     run = made()
-    first, second, *_ = run.operators
-    run = replace(run, operators=(replace(first, precision="int8"), replace(second, precision="fp32")))
+    first = run.operators[0]
+    rows = (replace(first, precision=each, time_ms=number) for number, each in enumerate(precisions, 1))
+    run = replace(run, operators=tuple(rows))
     (axes,) = figure("precision", run)
-    below = [(bar.get_y(), bar.get_height()) for bar in axes.patches]
-    assert [y for y, _ in below] == pytest.approx([0.0, 0.0, *(height for _, height in below[:2])])
-    assert [y + height for y, height in below[2:]] == pytest.approx([100.0, 100.0])
+    bars = [list(each) for each in axes.containers]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == list(precisions)
+    for place in (0, 1):  # time, and operations
+        parts = [each[place].get_height() for each in bars]
+        assert sum(parts) == pytest.approx(100.0)
+        assert [each[place].get_y() for each in bars] == pytest.approx([sum(parts[:n]) for n in range(len(parts))])
+    whole = sum(range(1, 1 + len(precisions)))
+    assert [each[0].get_height() for each in bars] == pytest.approx(
+        [100 * number / whole for number in range(1, 1 + len(precisions))]
+    )
 
 
 def test_the_figure_of_the_running_order_has_one_bar_per_step() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -661,11 +662,21 @@ def test_why_a_file_is_not_imported(source: str, error: Exception, reason: str, 
     )  # fmt: skip
 
 
-def test_errors_of_code_are_those_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("source", "of_code"),
+    [
+        ("a.onnx", False), ("a.pth", False), ("a.PT", False), ("a.safetensors", False),
+        ("a.pt2", True), ("A.PT2", True), ("net:make", True), ("net.py:make", True),
+    ],
+)  # fmt: skip
+def test_errors_of_code_are_those_of_the_user(source: str, of_code: bool) -> None:
+    """A saved program is code too: reading it may run what is in it."""
     pytest.importorskip("torch")
-    found = import_process._failure(REQUEST, ValueError("by the code")).diagnostics[0]
-    assert found.code != "import-failed"
-    assert "by the code" in found.message
+    for error in (ValueError("by the code"), MemoryError(), FileNotFoundError("x")):
+        found = import_process._failure(ImportRequest(source, "/here", "o.xml"), error).diagnostics[0]
+        assert (found.code, found.file) == (("torch-module", None) if of_code else ("import-failed", f"/here/{source}"))
+        assert found.message.startswith(f"{source} failed: " if of_code else f"{source} cannot be imported: ")
+        assert "by the code" in found.message or not isinstance(error, ValueError)
 
 
 def test_a_module_is_loaded_from_its_folder_with_its_state(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -736,17 +747,19 @@ import_process.main()
     ],
 )
 def test_the_process_of_an_import_reports_whatever_its_code_does(source: str, last: Any) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD],
-        input=encode(ImportRequest(source, "/", "o.xml")) + b"\nmore\n",
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert b"words of the code" in done.stderr
-    assert b"words" not in done.stdout
-    found = [read_event(line) for line in done.stdout.splitlines()]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", CHILD], bufsize=0, **pipes) as child:
+        assert child.stdin is not None
+        assert child.stderr is not None
+        child.stdin.write(encode(ImportRequest(source, "/", "o.xml")) + b"\n")
+        assert child.stderr.readline() == b"words of the code\n"
+        with suppress(BrokenPipeError):  # the window keeps the pipe open, and may write to it
+            child.stdin.write(b"more\n")
+        output, errors = child.communicate(timeout=60)
+    assert child.returncode == 0, errors
+    assert errors.startswith(b"error words\n")
+    assert b"words" not in output
+    found = [read_event(line) for line in output.splitlines()]
     assert found[0] == Ready()
     if last is not None:
         assert found[1:] == [last]

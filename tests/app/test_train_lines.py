@@ -122,14 +122,24 @@ def test_words_that_cannot_be_read_write_nothing(
 
 
 @pytest.mark.parametrize(("left", "said"), [(None, ""), (0.0, ", 0 s left"), (61.6, ", 62 s left")])
+@pytest.mark.parametrize(
+    ("values", "metrics"),
+    [
+        (
+            {"loss": 0.123456, "validation.psnr": 31.5, "validation.ssim": None},
+            ["loss 0.1235", "psnr 31.5"],
+        ),
+        ({"loss": 0.0, "validation.psnr": None, "validation.ssim": 0.0}, ["loss 0", "ssim 0"]),
+        ({"loss": None, "validation.psnr": float("nan"), "validation.ssim": -1.0}, ["psnr nan", "ssim -1"]),
+    ],
+)
 def test_a_step_is_printed_with_its_losses_and_the_time_that_is_left(
-    capsys: pytest.CaptureFixture[str], left: float | None, said: str
+    capsys: pytest.CaptureFixture[str], left: float | None, said: str, values: dict[str, float], metrics: list[str]
 ) -> None:
-    values = {"loss": 0.123456, "validation.psnr": 31.5, "validation.ssim": None}
     curves = SimpleNamespace(validated=("validation.psnr", "validation.ssim"), last=values.get)
     shot = SimpleNamespace(curves=curves, seconds_left=left, step=3, total_steps=40)
     train._print(SimpleNamespace(snapshot=shot))  # type: ignore[arg-type]
-    assert capsys.readouterr().out == f"step 3 of 40, loss 0.1235, psnr 31.5{said}\n"
+    assert capsys.readouterr().out == f"{', '.join(['step 3 of 40', *metrics])}{said}\n"
 
 
 def test_task_and_recipe_of_the_document_are_those_of_the_project(

@@ -105,6 +105,31 @@ def test_export_writes_the_formats_of_the_variant(document: Path) -> None:
     assert "--to int8" in caught.value.diagnostics[0].remedy
 
 
+@pytest.mark.parametrize(
+    ("precision", "passes"),
+    [("fp32", ()), ("fp32", ("fold_normalizations",)), ("fp16", tuple(PASSES)), ("bf16", tuple(PASSES))],
+)
+def test_an_exported_model_computes_what_its_variant_does(
+    tmp_path: Path, precision: str, passes: tuple[str, ...]
+) -> None:
+    path, output = tmp_path / "x.xml", tmp_path / "x.onnx"
+    layers = (
+        ("conv", "convolution", {"features": 3}),
+        ("norm", "batch_normalization", {}),
+        ("last", "convolution", {"features": 2}),
+    )
+    save_document(chain(*layers, size="16x12x3"), path)
+    save_settings(Settings(variants=(Variant("v", precision, passes=passes),)), settings_path(path))
+    Image.fromarray(np.random.default_rng(0).integers(0, 250, (12, 16, 3), np.uint8)).save(tmp_path / "a.png")
+    given = ("--random-weights", "0", "--variant", "v")
+    call("export", "onnx", path, "--output", output, *given)
+    kinds = [node.op_type for node in onnx.load(output).graph.node if node.op_type not in ("Cast", "Identity")]
+    assert kinds == ["Conv", *([] if passes else ["BatchNormalization"]), "Conv"]
+    picture = np.asarray(Image.open(tmp_path / "a.png"), np.float32).transpose(2, 0, 1)[None] / 255
+    (made,) = inference_session(output.read_bytes()).run(None, {"image": picture})
+    np.testing.assert_allclose(made, run(path, *given), atol={"fp32": 1e-6, "fp16": 2e-3, "bf16": 2e-2}[precision])
+
+
 @pytest.fixture
 def calibrated(tmp_path: Path) -> Path:
     """A U-Net with weights, two INT8 variants that differ in the format of kept layers, and images to calibrate with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -94,7 +95,7 @@ class Dialog:
                 assert dialog.budget.value() == (40.0 if self.target in INTEGER else BUDGET_DB)
             return
         field, values = (
-            (dialog.folder, ("", "  ", "/photos", " ~/photos ")),
+            (dialog.folder, ("", "  ", "/photos", " ~/photos ", "~nobody-of-that-name/photos")),
             (dialog.pixels, ("", " 64x48 ")),
             (dialog.count, (7, 100)),
             (dialog.percentile, (99.5, 99.99)),
@@ -118,7 +119,7 @@ class Dialog:
             assert self.waiting is None
             self.status = "note: Stopped. Nothing was changed."
         elif enabled:
-            folder = str(Path(dialog.folder.text().strip()).expanduser().absolute())
+            folder = os.path.abspath(os.path.expanduser(dialog.folder.text().strip()))
             method = str(dialog.method.currentData())
             self.recipe = None
             if self.target in INTEGER:

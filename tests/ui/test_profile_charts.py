@@ -316,12 +316,18 @@ def test_each_phase_of_a_training_step_is_named_at_its_bar(charts: ChartsPanel, 
     assert charts.facts.text().startswith("Training step of batch 16: 100 ms (data 10.0 ms, forward 30.0 ms")
 
 
-@pytest.mark.parametrize("axis", ["batch", "size"])
+@pytest.mark.parametrize(
+    ("axis", "times"),
+    [
+        ("batch", [28.0, 10.0, 14.0, 12.0]),
+        ("size", [40.0, 6.0, 20.0, 10.0]),
+        ("batch", [20.0, 10.0, 28.0, 12.0]),  # the largest batch is not the slowest one
+    ],
+)
 def test_a_sweep_is_drawn_over_its_axis_with_the_knee(
-    charts: ChartsPanel, profiling: ProfilingController, axis: str
+    qtbot: QtBot, charts: ChartsPanel, profiling: ProfilingController, axis: str, times: list[float]
 ) -> None:
     values: dict[str, list[Any]] = {"batch": [8, 1, 4, 2], "size": ["32x16", "8x8", "16x16", "16x8"]}
-    times = {"batch": [28.0, 10.0, 14.0, 12.0], "size": [40.0, 6.0, 20.0, 10.0]}[axis]
     runs = [
         replace(RUN, **{"batch": 1, axis: value}, time_ms=time) for value, time in zip(values[axis], times, strict=True)
     ]
@@ -361,6 +367,10 @@ def test_a_sweep_is_drawn_over_its_axis_with_the_knee(
     assert curves(plot) == found
     profiling.add(profile_of(*(replace(run, precision="fp32", time_ms=(run.time_ms or 0) * 2) for run in runs)))
     assert curves(plot)["throughput"][1::2] == pytest.approx([rate / 2 for rate in rates])
+    profiling.remove(profiling.entries[-4])  # the largest one, while another one is shown
+    qtbot.waitUntil(lambda: curves(plot)["throughput"][::2] == places[:-1])
+    (low, high), _ = plot.getViewBox().viewRange()
+    assert low < places[0] < places[-2] < high < places[-1]
 
 
 # --- the panel of the charts ---------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shlex
 from dataclasses import replace
@@ -84,6 +85,15 @@ def test_the_fields_of_a_task_are_shown_and_are_its_options(form: SettingsForm, 
         }[more]
         assert form.options() == expected
         assert {name: form.text(name) for name in texts} == {name: text.strip() for name, text in texts.items()}
+    for name in mine:  # `~` in a folder is that of the user, not of the process that trains
+        form.set_text(name, " ~/of mine ")
+    home = os.path.join(os.path.expanduser("~"), "of mine")
+    folders = {"data", "inputs", "targets", "validation"}
+    options = {name: text for name, text in form.options().items() if name in mine and name != "amp"}
+    assert options == {name: home if name in folders else "~/of mine" for name in mine if name != "amp"}
+    assert {form.text(name) for name in mine if name != "amp"} == {"~/of mine"}
+    form.set_text("validation", "~nobody-of-that-name/images")
+    assert form.options()["validation"] == "~nobody-of-that-name/images"
     form.set_text(MORE, "--note 'two words")  # the quotation mark is not closed
     with pytest.raises(DiagnosticError):
         form.options()

@@ -441,3 +441,43 @@ def test_example_data_and_the_settings_of_a_run_are_filled_in_for_every_task(
         monkeypatch.setattr(made.random, "random", lambda: 1.0)  # nothing fails
         made.ends()
         made.check()
+
+
+@pytest.mark.parametrize("what", ["start", "samples"])
+def test_the_folder_of_a_project_is_typed_like_other_paths(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, what: str
+) -> None:
+    made = Panel(qtbot, monkeypatch, tmp_path, 1)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(made.random, "random", lambda: 1.0)  # nothing fails
+    monkeypatch.setattr(made.random, "choice", lambda _words: what)
+    for text, folder in (
+        ("~/mine", "home/mine"),
+        (" ~/two words ", "home/two words"),
+        ("~nobody-of-that-name/mine", "~nobody-of-that-name/mine"),
+        ("here/mine", "here/mine"),
+        (str(tmp_path / "there"), "there"),
+    ):
+        made.panel.project.setText(text)
+        made.project = str(tmp_path / folder)
+        made.start()
+        made.ends()
+        assert made.document.project == tmp_path / folder
+        assert made.panel.project.text() == text
+
+
+def test_a_document_without_a_task_has_none_of_the_document_before(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    made = Panel(qtbot, monkeypatch, tmp_path, 1)
+    for before in (1, 2):
+        for suggests in ("", "restoration"):
+            for after in (0, 3):
+                made.suggests = suggests
+                made.go(before)
+                made.check()
+                made.go(after)
+                made.check()
+                assert made.task == (suggests or "denoising")

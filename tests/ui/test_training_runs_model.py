@@ -44,11 +44,11 @@ ROLE = Qt.ItemDataRole
 CTRL, NONE = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.NoModifier
 TITLES = {**{state: str(state) for state in RunState}, RunState.ENDED: "interrupted", RunState.MISSING: "deleted"}
 FIRST = ["loss", "validation.psnr", "validation.ssim", "learning_rate", "throughput", "memory"]
-METRICS: tuple[dict[str, Any], ...] = (  # of each run after its loss
+METRICS: tuple[dict[str, Any], ...] = (  # of each run, besides its loss of 0.5
     {},
     {"learning_rate": 0.001234, "throughput": 100.0, "memory": 3 << 20, "epoch": 1, "time": 2.0},
     {"validation": {"psnr": 31.5, "ssim": 0.9}, "losses": {"l1_part": 0.25}},
-    {"validation": {"loss": 0.125, "iou": 0.0}, "throughput": 0.0},
+    {"loss": 0.0, "validation": {"loss": 0.125, "iou": 0.0}, "throughput": 0.0},
     {"validation": {"accuracy": 0.75, "noisy_psnr": 20.0, "of_mine": 1.0}},
 )
 
@@ -622,6 +622,41 @@ def test_a_sweep_is_deleted_as_a_whole_only_while_all_of_it_is_chosen(
         assert list(trained.training.chosen) == first
         assert trained.group() is not None
         trained.check_buttons()
+
+
+def test_trials_that_start_in_a_selected_sweep_are_chosen_too(
+    qtbot: QtBot, context: Context, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    trained = Trained(qtbot, context, monkeypatch, tmp_path, 0)
+    first, second = (trained.inside[sweep.folder] for sweep in trained.sweeps)
+    sweeps = {sweep.folder: SweepSnapshot(sweep, RunState.RUNNING) for sweep in trained.sweeps}
+    alone, table, model = trained.known[0], trained.panel.table, trained.panel.model
+
+    def begin(*runs: WatchedRun) -> None:
+        trained.training._set_runs([alone, *runs], sweeps)
+
+    def click(item: Any) -> None:
+        QTest.mouseClick(
+            table.viewport(), Qt.MouseButton.LeftButton, NONE, table.visualRect(model.index_of(item)).center()
+        )
+
+    begin()
+    click(model.sweeps()[0])
+    for runs in (first[:1], first[:2], first, first[1:], [], first[2:], first):  # some are deleted meanwhile
+        begin(*runs, *second[: len(runs)])
+        group = trained.group()
+        assert group is not None
+        assert group.folder == trained.sweeps[0].folder
+        assert list(trained.training.chosen) == runs
+        selected = [model.item(index) for index in table.selectionModel().selectedRows()]
+        assert {id(item) for item in selected} == {id(item) for item in (*runs, model.sweeps()[0])}
+        trained.check_buttons()
+    for item, chosen in ((first[0], [first[0]]), (alone, [alone])):
+        begin(*first[:2])
+        click(item)
+        begin(*first)
+        assert list(trained.training.chosen) == chosen
+        assert trained.group() is None
 
 
 def test_the_chosen_metric_stays_when_others_come_and_go(

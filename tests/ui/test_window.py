@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import canvas_kit as kit
 from PySide6.QtCore import Qt
@@ -32,6 +33,7 @@ from PySide6.QtWidgets import (
 from window_kit import action, open_window, press, show, shown
 
 from app.main import opens_window
+from app.ui.engine.context import Context
 from app.ui.shell.menus import CONTEXT_MENU, MENUS, TOOLBAR
 from app.ui.shell.panels import PANELS, WORKSPACES
 from app.ui.shell.shortcuts_dialog import ShortcutsDialog
@@ -360,6 +362,20 @@ def test_a_mistake_of_ours_is_told(window, capsys):
     report_error(type(error), error, None)
     assert "KeyError" in window.status.currentMessage()
     assert "KeyError" in capsys.readouterr().err
+
+
+def test_every_window_shows_a_mistake_of_ours(qapp, capsys, monkeypatch):
+    from app.main import report_error
+
+    contexts, said = [Context(default_registry()) for _ in range(3)], []
+    for number, context in enumerate(contexts):
+        context.message.connect(lambda *words, number=number: said.append((number, *words)))
+    windows = [SimpleNamespace(context=context) for context in contexts]
+    monkeypatch.setattr("app.ui.shell.window.shown_windows", lambda: windows)
+    report_error(ValueError, ValueError("a", 1), None)
+    text = "Something went wrong inside the program (ValueError: ('a', 1)). Save your work and report this."
+    assert said == [(number, "error", text) for number in range(3)]
+    assert "ValueError: ('a', 1)" in capsys.readouterr().err
 
 
 def test_keys_of_the_canvas(window):

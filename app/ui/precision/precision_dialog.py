@@ -32,6 +32,7 @@ from app.ui.widgets.growing_dialog import GrowingDialog
 from app.ui.widgets.message import Message
 from app.ui.widgets.sentences import placed_text
 from app.ui.widgets.tooltips import plain_tip
+from app.ui.widgets.typed_path import typed_path
 from designer.files.atomic import write_atomic
 from designer.files.variants import BY_HAND, CalibrationRecipe, Variant
 from designer.graph.diagnostics import DiagnosticError
@@ -249,7 +250,7 @@ class PrecisionDialog(GrowingDialog):
 
     def _request(self) -> ChoosePrecisionRequest:
         target = str(self.target.currentData())
-        folder = str(Path(self.folder.text().strip()).expanduser().absolute())
+        folder = str(typed_path(self.folder.text()).absolute())
         self._recipe = (
             CalibrationRecipe(
                 folder,

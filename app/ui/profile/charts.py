@@ -106,6 +106,7 @@ class ChartsPanel(QWidget):
         self._rest.timeout.connect(self._show)
         self._profiling.current_changed.connect(self._show)
         self._profiling.rows_changed.connect(self._rest.start)
+        self._profiling.entries_changed.connect(self._rest.start)  # a sweep lost a run
         self._show()
 
     def plot(self) -> Plot | None:
@@ -143,6 +144,7 @@ class ChartsPanel(QWidget):
             self._context.message.emit("info", tr("Saved {name}", name=path.name))
 
     def _show(self, _: object = None) -> None:
+        self._rest.stop()
         entry = self._profiling.current
         self._stack.show_content(entry is not None)
         if entry is None or not self.isVisible():

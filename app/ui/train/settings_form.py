@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -188,8 +189,8 @@ class SettingsForm(QWidget):
             if isinstance(widget, QCheckBox):
                 if widget.isChecked():
                     made[field.name] = True
-            elif self.text(field.name):
-                made[field.name] = self.text(field.name)
+            elif text := self.text(field.name):
+                made[field.name] = os.path.expanduser(text) if field.kind == "folder" else text
         return made | _further(self.text(MORE))
 
     def show_settings(self, settings: Mapping[str, Any]) -> None:
