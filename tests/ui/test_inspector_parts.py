@@ -723,6 +723,7 @@ def test_layers_are_listed_in_running_order_with_their_other_outputs(qtbot: QtBo
         Layer("stat", "statistics", inputs=(Source("input_0"),)),
         Layer("input_0", "input", params={"dims": "8x8x3"}),
     ]
+    alike = Layer("alike", "statistics", inputs=(Source("stat"),))
     bar = SubjectBar()
     qtbot.addWidget(bar)
     bar.show_document(Document(Graph(layers), default_registry()))
@@ -732,6 +733,9 @@ def test_layers_are_listed_in_running_order_with_their_other_outputs(qtbot: QtBo
         bar.show_source(shown)
         assert (bar.layer.currentIndex(), bar.layer.currentText()) == (row, shown)
     bar.show_source("stat")
+    bar.show_document(Document(Graph([alike, *layers[1:]]), default_registry()))
+    names = ["input_0", "stat", "stat:figures", "alike", "alike:figures"]
+    assert [bar.layer.itemText(number) for number in range(bar.layer.count())] == names
     bar.show_document(Document(Graph(layers[1:]), default_registry()))
     assert (bar.layer.count(), bar.layer.currentText()) == (3, "stat")
     renamed = [Layer("moments", "statistics", inputs=(Source("input_0"),)), layers[2]]

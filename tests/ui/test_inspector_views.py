@@ -664,6 +664,7 @@ def test_each_channel_is_titled_walked_and_removed_by_its_number(
     monkeypatch.setattr(surgery, "operate", lambda kind, source, channels: removed.append((kind, source, channels)))
     show(panel, VALUES)
     title = panel.enlarged.title
+    panel.grid.set_current(3)
     panel.enlarge(6)
     for step, channel in (("next", 7), ("next", 0), ("previous", 7), ("previous", 6)):
         qtbot.mouseClick(panel.findChild(QToolButton, f"channel_inspector.{step}"), LEFT)
@@ -678,6 +679,13 @@ def test_each_channel_is_titled_walked_and_removed_by_its_number(
     assert panel.grid.isVisible()
     assert panel.grid.current == 6
     panel.enlarge(7)
+    QApplication.processEvents()
+    qtbot.mouseMove(panel.view, panel.view.place_of(3.5, 1.5).toPoint())
+    for key, channel in ((Qt.Key.Key_Right, 0), (Qt.Key.Key_Right, 1), (Qt.Key.Key_Left, 0), (Qt.Key.Key_Left, 7)):
+        qtbot.keyClick(panel.view, key)  # the cursor stays where it is
+        value, figures = number(float(VALUES[0, channel, 1, 3])), panel.statistics.of(channel)
+        assert panel.status_text == f"channel {channel}  x 3  y 1   {value}   {figures.text()}"
+        assert panel.findChild(HistogramStrip, "channel_inspector.histogram").statistics is figures
     show(panel, VALUES[:, :4].copy())  # fewer channels: all of them are shown
     assert panel.grid.isVisible()
     panel.look_at(Kind.WEIGHTS)
@@ -696,7 +704,7 @@ def test_the_histogram_is_that_of_the_channel_under_the_cursor(panel: ChannelIns
         return [float(plane.min()) for plane in VALUES[0]].index(strip.statistics.low)
 
     panel.grid.set_current(1)
-    for hovered in (4, 7):
+    for hovered in (4, 0, 7):
         qtbot.mouseMove(panel.grid.viewport(), panel.grid.tile_rect(hovered).center().toPoint())
         assert channel() == hovered
     QApplication.sendEvent(panel, QEvent(QEvent.Type.Leave))
@@ -1261,7 +1269,7 @@ def test_messages_and_places_outside_of_the_tensor(panel: ChannelInspectorPanel,
     assert heard == [(0, 0, 0), (8, 0, 0), (0, 0, 0), (0, 5, 0), (0, 0, 0), (0, 0, 6)]
     probe._set_hover((0, 0, 6))
     assert len(heard) == 6
-    probe.show_message("Saved it.")
+    panel.exporter.message.emit("Saved it.")
     assert probe.status.text() == "Saved it."
     probe.show_summary("other")
     assert probe.status.text() == "Saved it."
