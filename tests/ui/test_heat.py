@@ -65,6 +65,27 @@ def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
     assert not heated.canvas.heat.legend.isVisibleTo(heated)
 
 
+def test_the_menu_has_a_mark_at_the_heat_that_is_shown(heated):
+    """One at a time; that of a panel leaves the mark at none of a run."""
+    heat, names = heated.canvas.heat, ["none", "time", "flops", "memory", "roof", "difference"]
+
+    def marked() -> list[str]:
+        return [name for name in names if action(heated, f"view.heat_{name}").isChecked()]
+
+    assert marked() == ["none"]
+    for name in (*names, "time"):
+        action(heated, f"view.heat_{name}").trigger()
+        assert marked() == [name]
+    heat.show_given(Heat(DIFFERENCE, {"a": 1.0}))
+    assert marked() == ["none"]
+    action(heated, "view.heat_time").trigger()
+    assert marked() == ["time"]
+    path = action(heated, "view.critical_path")
+    for on in (True, False):
+        path.trigger()
+        assert (path.isChecked(), heat.critical, marked()) == (on, on, ["time"])
+
+
 def test_layers_of_a_template_are_colored_at_their_instance(heated):
     heated.context.document.do(lambda g: make_template(g, ["b", "c"], "pair"))
     (instance,) = (layer.name for layer in heated.context.root.graph if layer.type == INSTANCE)

@@ -661,14 +661,21 @@ def test_a_pixel_of_the_input_is_reported_with_the_size_of_the_image(qtbot: QtBo
 
 def test_why_nothing_is_shown(panel: ChannelInspectorPanel) -> None:
     subject, analysis = panel.subject, panel._analysis
+    launch = panel.findChild(QPushButton, "channel_inspector.empty.action")
     for phase, message, words in (
         (Phase.IDLE, "", "Launch Analysis to see"),
+        (Phase.WEIGHTS, "", "Launch Analysis to see"),
         (Phase.FAILED, "It failed.", "It failed."),
         (Phase.BLOCKED, "", "Waiting for 'conv_h'"),
         (Phase.READY, "an old message", "Waiting for 'conv_h'"),
+        (Phase.STOPPED, "It was stopped.", "It was stopped."),
+        (Phase.RUNNING, "", "Waiting for 'conv_h'"),
     ):
         analysis.phase, analysis.message = phase, message
         assert subject.reason().startswith(words)
+        analysis.phase_changed.emit(phase)
+        assert panel._empty.text() == subject.reason()
+        assert launch.isVisible() is (phase not in (Phase.READY, Phase.RUNNING))
     subject.message = "The engine says why."
     assert subject.reason() == "The engine says why."
     analysis.phase = Phase.BLOCKED

@@ -238,6 +238,23 @@ def test_only_new_layers_are_given_a_place(document: Document, heard: Heard) -> 
     assert heard()[1:] == ["inserted new_0", "inserted first_0"]
 
 
+def test_all_findings_of_a_refused_edit_are_said(document: Document) -> None:
+    findings = (Diagnostic("one", "the first"), Diagnostic("two", "the second"))
+    said: list[object] = []
+    before = document.history.undo_title
+
+    def refuses(_graph: Graph) -> Edit:
+        raise DiagnosticError(findings)
+
+    view = TemplateView(document, ScopeStep("use", "block"), document)
+    for each in (document, view):
+        each.refused.connect(said.append)
+        for way in (each.do, each.insert):
+            assert not way(refuses)
+            assert said.pop() == findings
+    assert (said, document.history.undo_title, document.history.is_clean) == ([], before, True)
+
+
 def test_the_project_of_a_document(document: Document, heard: Heard, tmp_path: Path) -> None:
     document.use_project(tmp_path / "one", "denoise")
     assert heard() == ["settings", "project"]
