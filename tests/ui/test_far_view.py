@@ -383,17 +383,20 @@ def test_from_afar_links_inside_of_a_collapsed_frame_are_hidden_with_it(qtbot, m
 
 
 def test_a_layer_that_is_painted_from_afar_is_hovered(qtbot, monkeypatch):
-    """Layers have no items there until the pointer is on them: then they have a tip."""
-    monkeypatch.setattr("app.ui.canvas.projection.EAGER", 0)
-    monkeypatch.setattr("app.ui.canvas.projection.MANY", 0)
+    """Layers have no items there until the pointer is on them: then they have a tip, and are selected as before."""
+    for limit in ("EAGER", "MANY", "FEW"):
+        monkeypatch.setattr(f"app.ui.canvas.projection.{limit}", 0)
     canvas = kit.open_canvas(qtbot, kit.small_graph())
     items, viewer = canvas.projection, canvas.viewer
     viewer.zoom_by(0.3 / viewer.zoom)
     items.show(canvas.context.document)
     qtbot.waitUntil(lambda: not items.busy)
     assert not items.whole
+    canvas.context.select(("cat",))
     for name in ("conv", "cat"):
         place = kit.at(canvas, items.entry(name).box().center())
         QTest.mouseMove(viewer.viewport(), place)
         qtbot.waitUntil(lambda name=name: name in items.whole)
         assert name in viewer.itemAt(place).toolTip()
+        assert items[name].isSelected() is (name == "cat")
+    assert viewer.selected_names() == ["cat"]

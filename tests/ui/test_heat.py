@@ -46,7 +46,7 @@ def heated(window, qtbot):
     return window
 
 
-def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
+def test_the_heat_action_colors_layers_by_their_share_and_has_the_mark(heated, qtbot):
     action(heated, "view.heat_time").trigger()
     cells = {cell.label: cell for cell in heated.canvas.heat.item.cells}
     assert {label: cell.share for label, cell in cells.items()} == {"1.00 ms": 0.25, "4.00 ms": 1.0}
@@ -63,10 +63,7 @@ def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
     action(heated, "view.heat_none").trigger()
     assert not heated.canvas.heat.item.cells
     assert not heated.canvas.heat.legend.isVisibleTo(heated)
-
-
-def test_the_menu_has_a_mark_at_the_heat_that_is_shown(heated):
-    """One at a time; that of a panel leaves the mark at none of a run."""
+    # the menu has its mark at the metric that is shown, and at None for the heat of a panel
     heat, names = heated.canvas.heat, ["none", "time", "flops", "memory", "roof", "difference"]
 
     def marked() -> list[str]:
