@@ -227,8 +227,8 @@ def test_a_block_has_its_whole_name_or_both_ends_of_it(canvas, zoom):
 def test_a_name_ends_before_the_marks_of_its_layer(qapp, zoom):
     """Also where it is larger than its box was made for, as with a small font of the application."""
     before, small = qapp.font(), qapp.font()
-    small.setPixelSize(8)
-    look = NodeLook("a_name_of_some_length_and_more", "Title", Category.CONVOLUTION, problem="error")
+    small.setPointSizeF(5)
+    look = NodeLook(f"{NAMES[-1]}_and_more", "Title", Category.CONVOLUTION, problem="error")
     try:
         for font, marks in product((before, small), range(3)):
             qapp.setFont(font)
