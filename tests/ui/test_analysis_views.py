@@ -743,12 +743,12 @@ def test_the_chosen_output_stays_chosen_when_an_output_is_renamed(
     for name, chosen in product("yz", "yz"):
         view = panel._outputs[name]
         view.display_bar.show_display(Display(exposure=2.0))
-        view._adjust.setChecked(True)
+        view._adjust.setChecked(name == chosen)
         tabs.setCurrentWidget(panel._outputs[chosen])
         document.do(lambda graph, name=name: rename_layer(graph, name, "other"))
         assert tabs.tabText(tabs.currentIndex()) == ("other" if chosen == name else chosen)
         after = panel._outputs["other"]
-        assert (after.display_bar.display.exposure, after._adjust.isChecked()) == (2.0, True)
+        assert (after.display_bar.display.exposure, after._adjust.isChecked()) == (2.0, name == chosen)
         document.undo()
         assert tabs.tabText(tabs.currentIndex()) == chosen
 

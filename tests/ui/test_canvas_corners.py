@@ -7,10 +7,11 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+import sys
 from dataclasses import replace
 from itertools import product
 from random import Random
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import canvas_kit as kit
 from PySide6.QtCore import QMimeData, QPoint, QPointF, QRectF, Qt, QUrl
@@ -18,6 +19,7 @@ from PySide6.QtGui import QDragMoveEvent, QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
+from app.ui import canvas as canvas_package
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.difference_marks import GHOST
 from app.ui.canvas.format_marks import MOST_TIPS
@@ -584,3 +586,16 @@ def test_what_the_pointer_is_on_is_hovered_and_nothing_else(canvas):
     for dot, channels in ((items["cat"].inputs[0], 8), (items["conv"].outputs[0], 8), (items["cat"].outputs[0], 11)):
         assert dot.toolTip() == f"{dot.look.tip}, currently {channels} x 48 x 64 float32"
     assert items["cat"].inputs[1].toolTip() == items["cat"].inputs[1].look.tip
+
+
+@pytest.mark.parametrize("loaded", [(), ("distutils", "distutils.version"), ("distutils", "distutils.version", "Qt")])
+def test_modules_that_were_loaded_before_the_canvas_stay(monkeypatch, loaded):
+    """Its library is imported with others in their place: a plugin may have loaded the real ones."""
+    names = ("distutils", "distutils.version", "Qt")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    for name in loaded:
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    before = {name: sys.modules.get(name) for name in names}
+    canvas_package._import_library()
+    assert {name: sys.modules.get(name) for name in names} == before

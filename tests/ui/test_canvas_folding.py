@@ -514,6 +514,23 @@ def two_boxes(window):
     return window
 
 
+def test_layers_of_a_second_frame_that_is_collapsed_are_no_longer_selected(two_boxes):
+    """Also where another one is expanded in the same step."""
+    window, canvas = two_boxes, two_boxes.canvas
+    press(window, "Ctrl+Z")  # the second is open again
+    assert seen(window) == {"a", "b", "e"}
+    window.context.select(("a", "b"))
+    press(window, "Ctrl+Y")
+    assert (seen(window), window.context.selection, canvas.viewer.selected_names()) == ({"a", "e"}, ("a",), ["a"])
+    press(window, "Ctrl+Z")
+    window.context.select(("a", "b"))
+    document, members = window.context.document, canvas.projection.members
+    with document.group("Both"):
+        for key in ("f", "g"):
+            assert document.do(lambda g, key=key: frames.collapse(g, [], [key], members))
+    assert (seen(window), window.context.selection) == (set("acde"), ("a",))
+
+
 def test_links_follow_each_of_two_collapsed_frames_while_it_is_dragged(two_boxes):
     canvas, projection = two_boxes.canvas, two_boxes.canvas.projection
     assert projection.link("c", 0).isVisible()

@@ -74,6 +74,14 @@ def test_shift_arrows_extend(window):
     window.context.select(("conv",))
     press(window, "Shift+Right", "Shift+Right")
     assert window.context.selection == ("conv", "cat", "out")
+    for key, start in (("Left", "cat"), ("Right", "input"), ("Up", "free"), ("Down", "input")):
+        window.context.select((start,))
+        press(window, key)
+        (found,) = window.context.selection
+        assert found != start, key
+        window.context.select((start,))
+        press(window, f"Shift+{key}")
+        assert window.context.selection == (start, found), key
 
 
 def test_a_walk_keeps_the_layer_in_view(window):

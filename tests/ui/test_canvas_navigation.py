@@ -263,18 +263,18 @@ def test_a_view_is_remembered_for_each_document_and_scope(canvas: Canvas) -> Non
     assert not views.restore()
     inside = (ScopeStep("a", "t"),)
     places = {}
-    keys = [(document, ()), (document, inside), (other, ())]
+    keys = [(document, ()), (document, inside), (document, (*inside, ScopeStep("b", "u"))), (other, ())]
     views.leave(*keys[0])
     for number, key in enumerate(keys):
         assert not views.restore()
         viewer.zoom_by((0.5 + number / 4) / viewer.zoom)
         viewer.go(canvas.projection.entry("image").pos() * (number + 1))
         places[key] = viewer.place()
-        views.leave(*keys[(number + 1) % 3])
-    assert len({str(place) for place in places.values()}) == 3
+        views.leave(*keys[(number + 1) % 4])
+    assert len({str(place) for place in places.values()}) == 4
     assert views.restore()
     assert viewer.place() == places[keys[0]]
-    for key in (keys[2], keys[1], keys[0]):
+    for key in (keys[3], keys[1], keys[2], keys[0]):
         views.leave(*key)
         assert views.restore()
         assert viewer.place() == places[key]

@@ -223,6 +223,28 @@ def test_a_block_has_its_whole_name_or_both_ends_of_it(canvas, zoom):
         assert "…" in "".join(lines) or head == name
 
 
+@pytest.mark.parametrize("zoom", [node_paint.READABLE, 0.8, 1.0])
+def test_a_name_ends_before_the_marks_of_its_layer(qapp, zoom):
+    """Also where it is larger than its box was made for, as with a small font of the application."""
+    before, small = qapp.font(), qapp.font()
+    small.setPointSizeF(5)
+    look = NodeLook(f"{NAMES[-1]}_and_more", "Title", Category.CONVOLUTION, problem="error")
+    try:
+        for font, marks in product((before, small), range(3)):
+            qapp.setFont(font)
+            shown = replace(look, inspected=marks > 0, training=marks > 1)
+            item = LayerItem()
+            item.show_look(shown, layout(shown))
+            (name,) = [stroke for stroke in strokes(item, zoom) if stroke.text.startswith("a_name")]
+            assert name.area.left() == pytest.approx(PAD, abs=0.1)
+            end = PAD + node_paint.name_font(zoom)[1].horizontalAdvance(name.text)
+            assert end <= item.layout.mark.left() - marks * (MARK + MARK_GAP) + 0.5, (font, marks)
+            (header,) = [stroke.area for stroke in strokes(item, zoom) if stroke.fill == "category Convolution"]
+            assert header.getRect() == pytest.approx((0, 0, item.layout.box.width(), item.layout.header))
+    finally:
+        qapp.setFont(before)
+
+
 @pytest.mark.parametrize("metric", node_metrics.METRICS)
 def test_every_metric_is_below_its_layer(canvas, metric):
     before = node_metrics.shown()
@@ -585,7 +607,7 @@ def test_what_is_in_front_of_what(canvas):
     node = canvas.projection["plain"]
     opened, shut = (FrameItem(Frame("f", "title", collapsed=collapsed)) for collapsed in (False, True))
     live = LiveLink()
-    assert opened.zValue() < link.zValue() < shut.zValue() < node.zValue() < live.zValue()
+    assert opened.zValue() < link.zValue() < shut.zValue() < node.zValue() < live.zValue() < canvas.heat.item.zValue()
     selected = [item.flags() & item.GraphicsItemFlag.ItemIsSelectable for item in (opened, shut, link, node)]
     assert all(selected)
 
@@ -698,6 +720,9 @@ SIGNED = (False, True)
 @pytest.mark.parametrize("signed", SIGNED)
 def test_the_legend_has_the_colors_and_the_amounts_of_the_ends(canvas, signed):
     metric = DIFFERENCE if signed else Metric("blame", "Share of the error", "%", lambda row: None, extensive=False)
+    for before in (Metric("other", "Another", "B", lambda row: None), DIFFERENCE):  # nothing is left of it
+        canvas.heat.show_given(Heat(before, {"plain": 5.0, "attached": -9.0 if before is DIFFERENCE else 9.0}))
+        canvas.heat.legend.grab()
     canvas.heat.show_given(Heat(metric, {"plain": 4.0, "attached": -2.0 if signed else 2.0}))
     legend = canvas.heat.legend
     found = strokes(legend)

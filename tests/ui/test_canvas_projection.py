@@ -143,11 +143,15 @@ def test_no_text_is_wider_than_its_node(qtbot, context):
 def test_nodes_are_as_large_as_the_font_of_the_application_requires(qtbot, context):
     canvas, font = shown(qtbot, context, kit.small_graph()), QGuiApplication.font()
     small = layout(canvas.projection["cat"].look)
-    larger = QFont(font)
-    larger.setPointSizeF(2 * font.pointSizeF())
+    larger, in_pixels = QFont(font), QFont(font)
+    dots = QGuiApplication.primaryScreen().logicalDotsPerInch()
+    in_pixels.setPixelSize(24)  # some desktops give it in pixels
+    larger.setPointSizeF(24 * 72 / dots)
     try:
         QGuiApplication.setFont(larger)
         large = layout(canvas.projection["cat"].look)
+        QGuiApplication.setFont(in_pixels)
+        assert layout(canvas.projection["cat"].look) == large
     finally:
         QGuiApplication.setFont(font)
     assert large.header > 1.5 * small.header

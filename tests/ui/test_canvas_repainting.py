@@ -9,7 +9,7 @@ pytestmark = pytest.mark.gui
 
 import canvas_kit as kit
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, Qt, QTimer
 from PySide6.QtGui import QImage, QRegion
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -216,8 +216,8 @@ def test_what_looks_different_was_painted(qtbot, name, zoom):
 
 
 def test_nothing_is_left_of_the_colors_of_another_theme(qtbot, qapp):
-    """Painted nodes are cached."""
-    images = {}
+    """Painted nodes and the minimap are cached."""
+    images, maps = {}, {}
     try:
         for mode in ("dark", "light"):
             theme.apply(qapp, mode)
@@ -225,15 +225,20 @@ def test_nothing_is_left_of_the_colors_of_another_theme(qtbot, qapp):
                 theme.apply(qapp, begin)
                 canvas = kit.open_canvas(qtbot, kit.small_graph())
                 canvas.minimap.want(False)
+                canvas.minimap.findChild(QTimer).setInterval(0)
                 painted = Painted(canvas.viewer.viewport())
                 painted.image()
+                canvas.minimap.redraw()
                 settle()
                 theme.apply(qapp, mode)
                 settle()
                 images[mode, begin] = painted.image()
+                maps[mode, begin] = canvas.minimap.grab().toImage()
                 canvas.close()
     finally:
         theme.apply(qapp)
     for mode in ("dark", "light"):
         assert (images[mode, "dark"] == images[mode, "light"]).all()
+        assert maps[mode, "dark"] == maps[mode, "light"]
     assert (images["dark", "dark"] != images["light", "light"]).any()
+    assert maps["dark", "dark"] != maps["light", "light"]

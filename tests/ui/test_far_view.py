@@ -380,3 +380,23 @@ def test_from_afar_links_inside_of_a_collapsed_frame_are_hidden_with_it(qtbot, m
     assert [name for name in document.graph.layers if projection.hides(name)] == ["l2", "l3"]
     assert next(edge.item is None for edge in projection.links if edge.key == ("l3", 0)) is (eager == 1)
     qtbot.waitUntil(lambda: len(ends(projection.collect_far().links)) == 3)
+
+
+def test_a_layer_that_is_painted_from_afar_is_hovered(qtbot, monkeypatch):
+    """Layers have no items there until the pointer is on them: then they have a tip, and are selected as before."""
+    for limit in ("EAGER", "MANY", "FEW"):
+        monkeypatch.setattr(f"app.ui.canvas.projection.{limit}", 0)
+    canvas = kit.open_canvas(qtbot, kit.small_graph())
+    items, viewer = canvas.projection, canvas.viewer
+    viewer.zoom_by(0.3 / viewer.zoom)
+    items.show(canvas.context.document)
+    qtbot.waitUntil(lambda: not items.busy)
+    assert not items.whole
+    canvas.context.select(("cat",))
+    for name in ("conv", "cat"):
+        place = kit.at(canvas, items.entry(name).box().center())
+        QTest.mouseMove(viewer.viewport(), place)
+        qtbot.waitUntil(lambda name=name: name in items.whole)
+        assert name in viewer.itemAt(place).toolTip()
+        assert items[name].isSelected() is (name == "cat")
+    assert viewer.selected_names() == ["cat"]

@@ -244,10 +244,12 @@ def test_paste_from_a_quoted_mail(window):
 
 
 def test_the_clipboard_holds_plain_text_of_a_model_file(window):
+    document = window.context.document
+    assert document.do(lambda g: commands.set_property(g, "name", "denoiser"))
     window.context.select(("conv",))
     press(window, "Ctrl+C")
-    reading = parse_document(QApplication.clipboard().text().encode())
-    assert list(reading.graph.layers) == ["conv"]
+    graph = parse_document(QApplication.clipboard().text().encode()).graph
+    assert (graph.name, graph.layers) == ("denoiser", {"conv": document.graph["conv"]})
 
 
 def test_a_text_without_layers_cannot_be_pasted_and_says_why(window):

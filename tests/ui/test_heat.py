@@ -46,7 +46,7 @@ def heated(window, qtbot):
     return window
 
 
-def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
+def test_the_heat_action_colors_layers_by_their_share_and_has_the_mark(heated, qtbot):
     action(heated, "view.heat_time").trigger()
     cells = {cell.label: cell for cell in heated.canvas.heat.item.cells}
     assert {label: cell.share for label, cell in cells.items()} == {"1.00 ms": 0.25, "4.00 ms": 1.0}
@@ -63,6 +63,24 @@ def test_the_heat_action_colors_layers_by_their_share(heated, qtbot):
     action(heated, "view.heat_none").trigger()
     assert not heated.canvas.heat.item.cells
     assert not heated.canvas.heat.legend.isVisibleTo(heated)
+    # the menu has its mark at the metric that is shown, and at None for the heat of a panel
+    heat, names = heated.canvas.heat, ["none", "time", "flops", "memory", "roof", "difference"]
+
+    def marked() -> list[str]:
+        return [name for name in names if action(heated, f"view.heat_{name}").isChecked()]
+
+    assert marked() == ["none"]
+    for name in (*names, "time"):
+        action(heated, f"view.heat_{name}").trigger()
+        assert marked() == [name]
+    heat.show_given(Heat(DIFFERENCE, {"a": 1.0}))
+    assert marked() == ["none"]
+    action(heated, "view.heat_time").trigger()
+    assert marked() == ["time"]
+    path = action(heated, "view.critical_path")
+    for on in (True, False):
+        path.trigger()
+        assert (path.isChecked(), heat.critical, marked()) == (on, on, ["time"])
 
 
 def test_layers_of_a_template_are_colored_at_their_instance(heated):

@@ -661,14 +661,21 @@ def test_a_pixel_of_the_input_is_reported_with_the_size_of_the_image(qtbot: QtBo
 
 def test_why_nothing_is_shown(panel: ChannelInspectorPanel) -> None:
     subject, analysis = panel.subject, panel._analysis
+    launch = panel.findChild(QPushButton, "channel_inspector.empty.action")
     for phase, message, words in (
         (Phase.IDLE, "", "Launch Analysis to see"),
+        (Phase.WEIGHTS, "", "Launch Analysis to see"),
         (Phase.FAILED, "It failed.", "It failed."),
         (Phase.BLOCKED, "", "Waiting for 'conv_h'"),
         (Phase.READY, "an old message", "Waiting for 'conv_h'"),
+        (Phase.STOPPED, "It was stopped.", "It was stopped."),
+        (Phase.RUNNING, "", "Waiting for 'conv_h'"),
     ):
         analysis.phase, analysis.message = phase, message
         assert subject.reason().startswith(words)
+        analysis.phase_changed.emit(phase)
+        assert panel._empty.text() == subject.reason()
+        assert launch.isVisible() is (phase not in (Phase.READY, Phase.RUNNING))
     subject.message = "The engine says why."
     assert subject.reason() == "The engine says why."
     analysis.phase = Phase.BLOCKED
@@ -723,6 +730,7 @@ def test_layers_are_listed_in_running_order_with_their_other_outputs(qtbot: QtBo
         Layer("stat", "statistics", inputs=(Source("input_0"),)),
         Layer("input_0", "input", params={"dims": "8x8x3"}),
     ]
+    alike = Layer("alike", "statistics", inputs=(Source("stat"),))
     bar = SubjectBar()
     qtbot.addWidget(bar)
     bar.show_document(Document(Graph(layers), default_registry()))
@@ -732,6 +740,9 @@ def test_layers_are_listed_in_running_order_with_their_other_outputs(qtbot: QtBo
         bar.show_source(shown)
         assert (bar.layer.currentIndex(), bar.layer.currentText()) == (row, shown)
     bar.show_source("stat")
+    bar.show_document(Document(Graph([alike, *layers[1:]]), default_registry()))
+    names = ["input_0", "stat", "stat:figures", "alike", "alike:figures"]
+    assert [bar.layer.itemText(number) for number in range(bar.layer.count())] == names
     bar.show_document(Document(Graph(layers[1:]), default_registry()))
     assert (bar.layer.count(), bar.layer.currentText()) == (3, "stat")
     renamed = [Layer("moments", "statistics", inputs=(Source("input_0"),)), layers[2]]

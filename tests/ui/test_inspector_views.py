@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import analysis_kit as kit
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("PySide6")
-from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QImage, QMouseEvent, QRegion, QWheelEvent
 from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
@@ -182,8 +184,19 @@ def changes_of(kind: type) -> tuple[Callable[[], QWidget], dict[str, Callable[[Q
     return table[kind]  # type: ignore[return-value]
 
 
+def in_parts(surface: QWidget) -> QImage:
+    """What is seen if each quarter is painted alone, as after another window or a tooltip covered it."""
+    found = QImage(surface.size(), QImage.Format.Format_RGB32)
+    middle = surface.rect().center()
+    for x, y in product((0, middle.x()), (0, middle.y())):
+        part = QRect(x, y, middle.x() + 2, middle.y() + 2).intersected(surface.rect())
+        surface.render(found, part.topLeft(), QRegion(part))
+    return found
+
+
 @pytest.mark.parametrize("kind", [ChannelGrid, MatrixView, FeatureView, ImageView, Legend, HistogramStrip])
 def test_every_change_is_painted_at_once(qtbot: QtBot, kind: type) -> None:
+    """And a part of it as it is in the whole."""
     make, changes = changes_of(kind)
     widget = made(qtbot, make())
     surface = widget.viewport() if isinstance(widget, ChannelGrid) else widget
@@ -199,6 +212,9 @@ def test_every_change_is_painted_at_once(qtbot: QtBot, kind: type) -> None:
             qtbot.waitUntil(lambda: widget.complete, timeout=2000)
         after = surface.grab().toImage()
         assert after != before, name
+        images = (in_parts(surface), after.convertToFormat(QImage.Format.Format_RGB32))
+        parts, whole = (np.array(image.constBits(), np.uint8).reshape(-1, 4)[:, :3] for image in images)
+        assert (parts != whole).any(1).mean() < 0.005, name  # enlarged values are rounded at the edge of a part
         before = after
 
 
@@ -664,6 +680,7 @@ def test_each_channel_is_titled_walked_and_removed_by_its_number(
     monkeypatch.setattr(surgery, "operate", lambda kind, source, channels: removed.append((kind, source, channels)))
     show(panel, VALUES)
     title = panel.enlarged.title
+    panel.grid.set_current(3)
     panel.enlarge(6)
     for step, channel in (("next", 7), ("next", 0), ("previous", 7), ("previous", 6)):
         qtbot.mouseClick(panel.findChild(QToolButton, f"channel_inspector.{step}"), LEFT)
@@ -677,7 +694,15 @@ def test_each_channel_is_titled_walked_and_removed_by_its_number(
     qtbot.mouseClick(panel.findChild(QToolButton, "channel_inspector.back"), LEFT)
     assert panel.grid.isVisible()
     assert panel.grid.current == 6
-    panel.enlarge(7)
+    qtbot.mouseClick(panel.grid.viewport(), LEFT, pos=panel.grid.tile_rect(7).center().toPoint())
+    assert panel.focusWidget() is panel.view
+    QApplication.processEvents()
+    qtbot.mouseMove(panel.view, panel.view.place_of(3.5, 1.5).toPoint())
+    for key, channel in ((Qt.Key.Key_Right, 0), (Qt.Key.Key_Right, 1), (Qt.Key.Key_Left, 0), (Qt.Key.Key_Left, 7)):
+        qtbot.keyClick(panel.focusWidget(), key)  # the cursor stays where it is
+        value, figures = number(float(VALUES[0, channel, 1, 3])), panel.statistics.of(channel)
+        assert panel.status_text == f"channel {channel}  x 3  y 1   {value}   {figures.text()}"
+        assert panel.findChild(HistogramStrip, "channel_inspector.histogram").statistics is figures
     show(panel, VALUES[:, :4].copy())  # fewer channels: all of them are shown
     assert panel.grid.isVisible()
     panel.look_at(Kind.WEIGHTS)
@@ -696,7 +721,7 @@ def test_the_histogram_is_that_of_the_channel_under_the_cursor(panel: ChannelIns
         return [float(plane.min()) for plane in VALUES[0]].index(strip.statistics.low)
 
     panel.grid.set_current(1)
-    for hovered in (4, 7):
+    for hovered in (4, 0, 7):
         qtbot.mouseMove(panel.grid.viewport(), panel.grid.tile_rect(hovered).center().toPoint())
         assert channel() == hovered
     QApplication.sendEvent(panel, QEvent(QEvent.Type.Leave))
@@ -971,6 +996,9 @@ def test_files_are_named_after_the_tensor_and_have_what_is_shown(
     kernels = VALUES[0][:, None].repeat(5, 1)  # five kernels in each filter, with gaps between them
     show(panel, kernels)
     assert saved("statistics") == "conv_h_weight.csv"
+    assert list(json.loads((tmp_path / "conv_h_weight.csv.provenance.json").read_text())["provenance"]) == [
+        "conv_h weight"
+    ]
     rows = (tmp_path / "conv_h_weight.csv").read_text().splitlines()[1:]
     means = [float(row.split(",")[3]) for row in rows]
     assert means == pytest.approx(kernels.mean(axis=(1, 2, 3)).tolist(), rel=1e-4)
@@ -996,6 +1024,15 @@ def test_files_are_named_after_the_tensor_and_have_what_is_shown(
         panel.probe.show_message("nothing was written")
         panel.exporter.export(way)
         assert panel.status_text == "nothing was written", way
+    monkeypatch.setattr(
+        QFileDialog, "getSaveFileName", lambda _p, _t, name, *_: (str(tmp_path / "none" / Path(name).name), "")
+    )
+    panel.grid.set_side(24)
+    for way in ("picture", "tensor", "statistics", "channels"):
+        panel.exporter.export(way)
+        panel.exporter.background.wait()
+        qtbot.waitUntil(lambda: not panel.status_text.startswith("Writing"))
+        assert str(tmp_path / "none") in panel.status_text, way
 
 
 def test_a_sheet_without_room_for_all_channels_says_so(
@@ -1123,6 +1160,8 @@ def test_a_pin_is_kept_through_its_life(panel: ChannelInspectorPanel, asked: lis
     assert asked == [("conv_h", 3, 1, "input_0")]
     assert subject.at == (2, 1, 3)
     assert probe.pane.isVisible()
+    probe._set_hover((4, 0, 6))  # below the tensor, which may have become smaller
+    assert state() == pinned
     probe._set_hover((4, 0, 5))
     assert state() == (*pinned[:-1], (0, 5))
     assert not panel.status_text.startswith("pinned")
@@ -1261,7 +1300,7 @@ def test_messages_and_places_outside_of_the_tensor(panel: ChannelInspectorPanel,
     assert heard == [(0, 0, 0), (8, 0, 0), (0, 0, 0), (0, 5, 0), (0, 0, 0), (0, 0, 6)]
     probe._set_hover((0, 0, 6))
     assert len(heard) == 6
-    probe.show_message("Saved it.")
+    panel.exporter.message.emit("Saved it.")
     assert probe.status.text() == "Saved it."
     probe.show_summary("other")
     assert probe.status.text() == "Saved it."

@@ -293,6 +293,21 @@ def test_dragging_to_the_edge_scrolls(canvas, qtbot, what):
         assert viewer.findChild(QRubberBand).isHidden()
 
 
+def test_the_view_that_is_moved_itself_does_not_scroll_at_the_edge(canvas):
+    view, viewer = canvas.viewer.viewport(), canvas.viewer
+    start, before = QPoint(view.width() // 2, view.height() // 2), viewer.visible_center()
+    for end in (QPoint(3, start.y()), QPoint(start.x(), view.height() - 3)):
+        QTest.mousePress(view, kit.MIDDLE, NONE, start)
+        QTest.mouseMove(view, end)
+        assert not viewer.scrolling
+        QTest.mouseRelease(view, kit.MIDDLE, NONE, end)
+        moved = (viewer.visible_center() - before) * viewer.zoom + QPointF(end - start)
+        assert moved.manhattanLength() < 3
+        QTest.mousePress(view, kit.MIDDLE, NONE, end)
+        QTest.mouseMove(view, start)
+        QTest.mouseRelease(view, kit.MIDDLE, NONE, start)
+
+
 def test_escape_ends_scrolling(canvas, qtbot):
     view, viewer = canvas.viewer.viewport(), canvas.viewer
     start = kit.node(canvas, "conv")

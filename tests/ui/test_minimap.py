@@ -169,6 +169,15 @@ def test_what_is_seen_of_a_frame_counts(qtbot, collapsed):
     assert QRectF(minimap.rect()).contains(shown)
     assert shown.width() == pytest.approx(wide) or shown.height() == pytest.approx(high)
     assert shown.center().toTuple() == pytest.approx((minimap.width() / 2, minimap.height() / 2))
+    small = FrameItem(
+        Frame("s", "Small", rect=(40, -90, 320, 160), collapsed=collapsed)
+    )  # a quarter of its size at most
+    minimap = Minimap(viewer, FarView(frames=[small]), lambda: True)
+    for _ in range(2):
+        minimap.redraw()
+    shown = minimap._map.mapRect(small.seen)
+    assert shown.size().toTuple() == pytest.approx((small.seen.width() / 4, small.seen.height() / 4))
+    assert shown.center().toTuple() == pytest.approx((minimap.width() / 2, minimap.height() / 2))
 
 
 def test_follows_edits(window, qtbot):

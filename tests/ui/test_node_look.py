@@ -13,7 +13,7 @@ pytestmark = pytest.mark.gui
 from PySide6.QtWidgets import QApplication
 
 from app.ui.canvas import node_metrics
-from app.ui.canvas.node_look import NodeLook, node_look
+from app.ui.canvas.node_look import NodeLook, input_ports, node_look, output_ports
 from app.ui.document.document import Document
 from designer.graph import commands
 from designer.graph.bypass import bypass
@@ -85,6 +85,22 @@ def test_open_places_of_a_list_do_not_count_as_inputs(document: Document) -> Non
     assert document.graph["cat"].inputs == sources(None, "image")
     assert (len(shown.inputs), shown.summary) == (3, "1 input")
     assert [port.free for port in shown.inputs] == [False, False, True]
+
+
+def test_the_tip_of_a_port_has_its_rank_types_and_whether_it_is_optional() -> None:
+    """Of every operator; inputs that a port takes any number of are counted from 1."""
+    ranks = set()
+    for cls in default_registry():
+        shown = [*input_ports(Layer("new", cls.type), None, cls), *output_ports(None, cls)] if cls.inputs else []
+        for port, found in zip((*cls.inputs, *cls.outputs), shown, strict=bool(shown)):
+            name = f"{port.name} 1" if port.variadic else port.name
+            several = " or ".join(map(str, port.rank)) if isinstance(port.rank, tuple) else port.rank
+            rank = f", rank {several}" if port.rank else ""
+            types = f", {' or '.join(dtype.value for dtype in port.dtypes)}" if port.dtypes else ""
+            text = f"{name}{rank}{types}{', optional' if port.optional else ''}{f': {port.doc}' if port.doc else ''}"
+            assert found.tip == text, cls.type
+            ranks.add(port.rank)
+    assert {type(rank) for rank in ranks} >= {int, tuple, type(None)}
 
 
 @pytest.mark.parametrize("count", range(4))

@@ -21,6 +21,18 @@ def test_a_moved_box_is_found_where_it_is_now() -> None:
     assert obstacles.within(Rect(490, 490, 600, 600)) == [now]
     assert obstacles.within(Rect(490, 490, 600, 600), "a") == []
     assert obstacles.within(Rect(510, 500, 600, 600)) == []  # they touch
+    for grown in (
+        Rect(500, 500, 550, 510),
+        Rect(500, 500, 550, 560),
+        Rect(480, 500, 550, 560),
+        Rect(480, 470, 500, 560),
+    ):
+        assert obstacles.put("a", grown) == now
+        now = grown
+        for x, y in ((now.left, now.top), (now.right - 2, now.top), (now.left, now.bottom - 2)):
+            assert obstacles.within(Rect(x, y, x + 2, y + 2)) == [now]
+        assert obstacles.within(Rect(now.right, now.top, now.right + 9, now.bottom)) == []
+        assert obstacles.within(Rect(now.left, now.bottom, now.right, now.bottom + 9)) == []
     assert obstacles.drop("a") == now
     assert obstacles.drop("a") is None
     assert obstacles.within(Rect(490, 490, 600, 600)) == []

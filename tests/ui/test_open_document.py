@@ -149,7 +149,15 @@ def test_every_step_reports_once_what_it_changed(document: Document, heard: Hear
         assert document.history.is_clean == clean
 
 
+def as_opened(document: Document) -> None:
+    """Instances, the training branch and findings of an edited document are those of one that is opened with the same network."""
+    opened = Document(document.graph.copy(), document.registry, reading=document.reading)
+    for found in (lambda d: d.instances, lambda d: d.training, Document.diagnostics):
+        assert found(document) == found(opened)
+
+
 def test_which_layers_have_another_state(document: Document, heard: Heard) -> None:
+    assert document.instances == {"block": 1}
     document.do(lambda g: features(g, "4"))
     assert heard.states == {"conv", "use"}  # the template has the same output as before
     heard()
@@ -166,6 +174,7 @@ def test_which_layers_have_another_state(document: Document, heard: Heard) -> No
     document.do(lambda g: commands.add_layer(g, layer("again", "template", "conv", template="block")))
     assert "use" in heard.states
     assert document.instances == {"block": 2}
+    as_opened(document)
     heard()
     document.do(lambda g: commands.remove_layers(g, ["again"]))
     assert "use" in heard.states
@@ -176,6 +185,7 @@ def test_which_layers_have_another_state(document: Document, heard: Heard) -> No
     before = document.training
     document.do(lambda g: commands.add_layer(g, layer("loss", "mse_loss", "side", "conv")))
     assert document.training > before
+    as_opened(document)
     assert heard.states >= document.training - before
     heard()
     document.undo()
@@ -228,6 +238,23 @@ def test_only_new_layers_are_given_a_place(document: Document, heard: Heard) -> 
     assert heard()[1:] == ["inserted new_0", "inserted first_0"]
 
 
+def test_all_findings_of_a_refused_edit_are_said(document: Document) -> None:
+    findings = (Diagnostic("one", "the first"), Diagnostic("two", "the second"))
+    said: list[object] = []
+    before = document.history.undo_title
+
+    def refuses(_graph: Graph) -> Edit:
+        raise DiagnosticError(findings)
+
+    view = TemplateView(document, ScopeStep("use", "block"), document)
+    for each in (document, view):
+        each.refused.connect(said.append)
+        for way in (each.do, each.insert):
+            assert not way(refuses)
+            assert said.pop() == findings
+    assert (said, document.history.undo_title, document.history.is_clean) == ([], before, True)
+
+
 def test_the_project_of_a_document(document: Document, heard: Heard, tmp_path: Path) -> None:
     document.use_project(tmp_path / "one", "denoise")
     assert heard() == ["settings", "project"]
@@ -254,8 +281,9 @@ def test_the_project_of_a_document(document: Document, heard: Heard, tmp_path: P
     opened = Document(network(), default_registry(), path)
     assert (opened.project, opened.settings.threads, opened.reading) == (tmp_path / "four", 3, ())
     settings_path(path).write_text("no settings")
-    (finding,) = Document(network(), default_registry(), path).reading
-    assert finding.file == str(settings_path(path))
+    read = Diagnostic("read", "the reader")
+    first, finding = Document(network(), default_registry(), path, (read,)).reading
+    assert (first, finding.file) == (read, str(settings_path(path)))
 
 
 def test_a_document_is_named_saved_and_watched(qapp, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from pytestqt.qtbot import QtBot
 from app.ui.analysis.options import LayerOptions, OptionsArea
 from app.ui.document.document import Document
 from designer.graph.commands import add_layer, remove_layers, replace_layers, set_params
+from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import Layer, Source
 from designer.operators.api import Option
@@ -337,9 +339,8 @@ def test_a_button_turns_a_truth_value_over_and_steps_a_number(qtbot: QtBot, draw
 
 
 def test_a_value_that_the_parameter_refuses_is_said_and_not_written(qtbot: QtBot, drawn: Drawn) -> None:
-    made = layer_options(
-        qtbot, drawn, Option("strength", "float", "Strength", max=9.0), Option("caption", "text", "Caption")
-    )
+    options = Option("strength", "float", "Strength", max=9.0), Option("caption", "text", "Caption")
+    made = layer_options(qtbot, drawn, *options)
     box = made.findChild(QDoubleSpinBox, "analysis.every_0.strength.number")
     assert (box.minimum(), box.maximum()) == (0.0, 9.0)
     box.setValue(8.0)
@@ -427,3 +428,15 @@ def test_a_label_shows_a_value_as_it_is_written_or_its_sentence(qtbot: QtBot, dr
     assert (written["on"], written["mode"], written["caption"]) == ("false", "hard", "1.50")
     drawn.document.undo()
     assert texts() == defaults | {"nothing": "Only a sentence."}
+
+
+def test_a_problem_is_said_next_to_a_text_that_is_typed_alone(qtbot: QtBot, drawn: Drawn) -> None:
+    """Without such a text the panel says it: `problem`, which says that it is displayed here, stays empty."""
+    options = Option("strength", "float", "Strength"), Option("caption", "text", "Caption")
+    typing, counting = layer_options(qtbot, drawn, *options), layer_options(qtbot, drawn, options[0])
+    for strength, problem in (("1", False), ("70", True), ("x", True), ("2", False)):
+        layer = drawn.document.graph["every_0"]
+        wrong = replace(layer, params={**layer.params, "strength": strength})
+        assert drawn.document.do(lambda g, layer=layer, wrong=wrong: Edit("Strength", {"every_0": (layer, wrong)}))
+        assert (bool(typing.problem), counting.problem) == (problem, "")
+        assert (typing._problem.isVisible(), counting._problem.isVisible()) == (True, False)

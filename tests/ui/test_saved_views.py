@@ -7,14 +7,16 @@ import pytest
 pytest.importorskip("PySide6")
 pytestmark = pytest.mark.gui
 
+import template_networks
+from canvas_kit import open_canvas
 from PySide6.QtCore import QPointF, QRectF
 from window_kit import press, show
 
 import samples
-from app.ui.canvas.saved_views import SavedView
+from app.ui.canvas.saved_views import SavedView, SavedViews
 from app.ui.document.template_view import ScopeStep
 from designer.files.document import parse_document, read_document, write_document
-from designer.graph import commands
+from designer.graph import commands, template_commands
 from designer.graph.graph import Graph
 from designer.graph.model import GRID, Layer
 
@@ -72,6 +74,40 @@ def test_a_way_that_is_gone_is_told(qtbot, window):
     with qtbot.waitSignal(window.context.message) as reported:
         press(window, "1")
     assert reported.args == ["warning", "View 1 shows a template or instance that no longer exists."]
+
+
+def test_a_view_goes_where_its_instances_and_templates_still_are(qtbot):
+    """Stored in an instance inside of another, and in a template that was opened by name; then a part of the way changes."""
+    canvas = open_canvas(qtbot, template_networks.nested(), (400, 300))
+    context, root, views = canvas.context, canvas.context.root, SavedViews(canvas.context, canvas)
+    ways = {1: (), 2: ("c",), 3: ("c", "r"), 4: ("outer",), 5: ("outer", "r")}
+    for number, steps in ways.items():
+        context.set_scope(())
+        for step in steps:
+            context.enter(step)
+        views.store(number)
+    edits = {
+        "nothing": (None, {1, 2, 3, 4, 5}),
+        "the instance": (lambda g: commands.rename_layer(g, "c", "front"), {1, 4, 5}),
+        "the instance inside": (
+            lambda g: template_commands.edit_template(g, "outer", commands.rename_layer(g.inside("outer"), "r", "s")),
+            {1, 2, 4},
+        ),
+        "the template of both": (lambda g: template_commands.rename_template(g, "outer", "other"), {1, 2, 3}),
+        "the template inside": (lambda g: template_commands.rename_template(g, "residual", "other"), {1, 2, 3, 4, 5}),
+    }
+    for what, (edit, there) in edits.items():
+        assert edit is None or root.do(edit)
+        for number, steps in ways.items():
+            context.set_scope(())
+            canvas.messages.clear()
+            views.recall(number)
+            found = tuple(step.instance or step.template for step in context.scope)
+            assert found == (steps if number in there else ()), (what, number)
+            assert len(canvas.messages) == (number not in there), (what, number)
+        context.set_scope(())
+        if edit is not None:
+            root.undo()
 
 
 @pytest.mark.parametrize("text", ["", "1,2", "1,2,x", "1,2,0.00001", "99999999999,0,1", "1,2,3,4\x00"])

@@ -12,10 +12,13 @@ pytestmark = pytest.mark.gui
 import template_networks
 
 import samples
+from app.engine.protocol import RunStep
+from app.ui.analysis.network_overview import NetworkOverviewPanel
 from app.ui.document.document import Document
 from app.ui.engine.analysis import analysis_of
 from app.ui.engine.context import Context
 from app.ui.engine.requests import runnable
+from app.ui.engine.result import AnalysisResult
 from app.ui.inspector.channel_inspector import ChannelInspectorPanel
 from designer.files.document import read_document
 from designer.graph import commands
@@ -151,3 +154,20 @@ def test_each_document_keeps_what_was_inspected_last_in_it(qtbot, qapp):
     documents[0].do(lambda graph: commands.remove_layers(graph, ["b"]))
     context.set_document(documents[0])
     assert panel.source == ""
+
+
+def test_the_overview_marks_the_step_of_a_layer_that_is_selected_inside(qtbot, qapp):
+    context = Context(default_registry())
+    context.set_document(Document(template_networks.nested(), context.registry, parent=context))
+    panel, analysis = NetworkOverviewPanel(context), analysis_of(context)
+    context.setParent(panel)
+    qtbot.addWidget(panel)
+    paths = ("head", "a.conv_1", "c.r.conv_1", "c.r2.conv_1", "out")
+    analysis.result = AnalysisResult(steps=tuple(RunStep((path,), "numpy", 1.0) for path in paths))
+    analysis.result_changed.emit()
+    for scope, name in (((), "head"), (("c", "r"), "conv_1"), (("c", "r2"), "conv_1"), (("a",), "conv_1"), ((), "out")):
+        context.set_scope(())
+        for instance in scope:
+            context.enter(instance)
+        context.select((name,))
+        assert panel.model.layer_at(panel.tree.currentIndex()) == ".".join((*scope, name))

@@ -113,7 +113,9 @@ class InspectorProbe(QObject):
         self._show()
 
     def show_channel(self) -> None:
-        """Another channel is shown alone, or all of them again."""
+        """Another channel is shown alone, or all of them again. The cursor is on a pixel of the one that is shown alone."""
+        if self.hover is not None and self._shown.channel is not None:
+            self.hover = (self._shown.channel, *self.hover[1:])
         self._show()
 
     def show_result(self) -> None:

@@ -107,6 +107,7 @@ class MainWindow(QMainWindow):
         self.weight_edits = WeightEdits(self.context, self)
         self.actions_ = self._make_actions()
         self.view_options.changed.connect(self.actions_.refresh_checks)
+        self.canvas.heat.changed.connect(self.actions_.refresh_checks)  # a panel replaces the heat of a run
         self.canvas.show_when_empty(Welcome(self.actions_, self.files))
         self.commands = CommandPalette(self.actions_, self)
         self._watched: list[tuple[Any, Callable[..., None]]] = []  # connections of the current document
