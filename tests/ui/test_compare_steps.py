@@ -22,7 +22,7 @@ from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.model import CLEAN, INPUT, NoiseChoice, SideModel
 from app.ui.compare.runner import Made
 from app.ui.compare.variants import VariantChoice
-from app.ui.widgets.render import to_image
+from app.ui.widgets.render import picture_pixels, to_image
 from designer.files.settings import PATTERN
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.registry import default_registry
@@ -190,6 +190,9 @@ def test_a_clean_file_counts_only_where_no_noise_is_added(task: Task, tmp_path: 
     assert (task.model.enlarged, task.model.knows_clean, task.model.errors) == (None, True, ["", ""])
     np.testing.assert_array_equal(task.model.pixels(INPUT), task.images[-1])
     assert list(task.model.measured.figures) == [INPUT, "A", "B"]
+    assert list(task.model.colours) == [CLEAN, INPUT, "A", "B"]
+    for key, pixels in task.model.colours.items():
+        np.testing.assert_array_equal(pixels, picture_pixels(task.model.pixels(key)[0]), key)
 
 
 @pytest.mark.parametrize("late", STEPS)
