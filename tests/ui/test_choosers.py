@@ -157,9 +157,10 @@ EXPORTS = {
 def test_of_an_export(qtbot: QtBot, context: Context, choosers: Choosers, tmp_path: Path, kind: str) -> None:
     dialog = EXPORTS[kind](context)
     shown(qtbot, dialog, 700, 500)
-    acts: dict[str, Act] = {"chosen.bin": dialog.browse}
-    if hasattr(dialog, "_browse_model"):
-        acts["model.onnx"] = dialog._browse_model
+    name = dialog.objectName()
+    acts: dict[str, Act] = {"chosen.bin": button(dialog, f"{name}.target.browse")}
+    if dialog.findChild(QAbstractButton, f"{name}.model.browse") is not None:
+        acts["model.onnx"] = button(dialog, f"{name}.model.browse")
     session(f"export_{kind}", dialog, acts, choosers, tmp_path)
 
 
@@ -168,7 +169,8 @@ def test_of_a_picture(qtbot: QtBot, context: Context, choosers: Choosers, tmp_pa
     shown(qtbot, canvas, 600, 400)
     dialog = PictureDialog(context, canvas)
     shown(qtbot, dialog, 700, 500)
-    session("export_picture", dialog, {"a.svg": dialog.browse, "b": dialog.browse}, choosers, tmp_path)
+    browse = button(dialog, "picture.target.browse")
+    session("export_picture", dialog, {"a.svg": browse, "b": browse}, choosers, tmp_path)
 
 
 def test_of_a_module(qtbot: QtBot, choosers: Choosers, tmp_path: Path) -> None:
@@ -176,7 +178,10 @@ def test_of_a_module(qtbot: QtBot, choosers: Choosers, tmp_path: Path) -> None:
     shown(qtbot, dialog, 700, 500)
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "net.py").write_text("import torch\nclass Net(torch.nn.Module):\n    pass\n")
-    acts = {"here/net.py": dialog._browse_module, "weights.pt": dialog._browse_state}
+    acts = {
+        "here/net.py": button(dialog, "import_module.module.browse"),
+        "weights.pt": button(dialog, "import_module.state.browse"),
+    }
     session("module", dialog, acts, choosers, tmp_path)
 
 
@@ -204,9 +209,12 @@ def test_of_files_that_are_written(
     monkeypatch.setattr(window, "save_report", lambda path: found.append(plain(f"report {path}")))
     monkeypatch.setattr(report, "save_report", lambda _window, _context, path: found.append(plain(f"analysis {path}")))
     window.report_button.setEnabled(True)
-    ways: list[Act] = [partial(folder._ask_save, format.suffixes[0][1:]) for format in COMPARISONS.writable]
-    ways += [partial(window.voting._ask_save, format.suffixes[0][1:]) for format in VOTES.writable]
-    ways += [window._ask_report, partial(report.ask_report, window, context)]
+    kinds = [f"side.folder.{format.suffixes[0][1:]}" for format in COMPARISONS.writable]
+    kinds += [f"side.voting.{format.suffixes[0][1:]}" for format in VOTES.writable]
+    ways: list[Act] = [button(window, kind) for kind in kinds]
+    for save in (*folder.save_buttons.values(), *window.voting.save_buttons.values()):
+        save.setEnabled(True)
+    ways += [button(window, "side.report"), partial(report.ask_report, window, context)]
     for way in ways:
         for choosers.answer in ("", str(tmp_path / "chosen"), str(tmp_path / "chosen.txt")):
             way()
@@ -260,8 +268,8 @@ def test_of_side_by_side(
     network(tmp_path, "third")
     photograph(tmp_path / "photo.png")
     acts: dict[str, Act] = {
-        "third.xml": lambda: setup._ask_document(1),
-        "weights": lambda: setup._ask_weights(0),
+        "third.xml": choose(setup.rows[1].source, -1),
+        "weights": choose(setup.rows[0].weights, -1),
         "photo.png": choose(setup.picture, -1),
         "here.png": choose(setup.clean, -1),
         "images": button(window, "side.folder.browse"),

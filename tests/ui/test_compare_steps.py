@@ -22,9 +22,9 @@ from app.ui.compare.folder_run import FolderRun
 from app.ui.compare.model import CLEAN, INPUT, NoiseChoice, SideModel
 from app.ui.compare.runner import Made
 from app.ui.compare.variants import VariantChoice
-from app.ui.widgets.render import to_image
+from app.ui.widgets.render import picture_pixels, to_image
 from designer.files.settings import PATTERN
-from designer.graph.diagnostics import Diagnostic
+from designer.graph.diagnostics import Diagnostic, DiagnosticError
 from designer.operators.registry import default_registry
 from designer.runtime.images import read_image
 from designer.runtime.patterns import PATTERNS, make_pattern
@@ -63,7 +63,12 @@ class Job:
     def end(self) -> None:
         if self in self.held:
             self.held.remove(self)
-        self.done.emit(self._work())
+        try:
+            answer = self._work()
+        except DiagnosticError as error:
+            self.failed.emit(error.diagnostics)
+        else:
+            self.done.emit(answer)
 
     def deleteLater(self) -> None:
         """Nothing is to be deleted."""
@@ -170,6 +175,24 @@ def test_a_clean_file_counts_only_where_no_noise_is_added(task: Task, tmp_path: 
     assert (task.model.knows_clean, task.model.reference) == (True, CLEAN)
     task.model.enlarged = task.model.noisy  # as of larger results, which the image itself is not the clean version of
     assert task.model.knows_clean is not bool(kind)
+    task.model.enlarged = None
+    large = np.repeat(np.repeat(task.images[-1], 2, 2), 2, 3).astype(np.float32)
+    for index in range(2):
+        task.model.runner.made.emit(index, Made(large, 5.0))
+    for job in list(Job.held):
+        job.end()
+    refused = not kind  # the clean file has another size than these results
+    assert [("other.png" in why, bool(why)) for why in task.model.errors] == [(refused, refused)] * 2
+    assert list(task.model.made) == ([] if refused else ["A", "B"])
+    assert (task.model.enlarged is None) is refused
+    task.model.runner.finished.emit()
+    task.until("", 0.7)  # results of the size of the image
+    assert (task.model.enlarged, task.model.knows_clean, task.model.errors) == (None, True, ["", ""])
+    np.testing.assert_array_equal(task.model.pixels(INPUT), task.images[-1])
+    assert list(task.model.measured.figures) == [INPUT, "A", "B"]
+    assert list(task.model.colours) == [CLEAN, INPUT, "A", "B"]
+    for key, pixels in task.model.colours.items():
+        np.testing.assert_array_equal(pixels, picture_pixels(task.model.pixels(key)[0]), key)
 
 
 @pytest.mark.parametrize("late", STEPS)

@@ -471,7 +471,7 @@ def test_the_images_of_each_mode_are_those_that_there_are_and_none_is_taken_from
             assert pictures.keys() == [alone]
 
 
-@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
 def test_levels_of_a_difference_have_its_sign_and_size(channels: int) -> None:
     rng = np.random.default_rng(channels)
     mine, other = (rng.uniform(-0.2, 1.2, (1, channels, 9, 7)).astype(np.float32) for _ in range(2))
@@ -919,8 +919,14 @@ def test_a_comparison_from_its_start_to_its_values(
     ("picture", "networks", "problem"),
     [(None, True, "Choose an image."), ("gone.png", True, "gone.png"), ("photo.png", False, "No network can be run.")],
 )
-def test_what_keeps_a_comparison_from_running_is_said(
-    qtbot: QtBot, bench: Bench, tmp_path: Path, picture: str | None, networks: bool, problem: str
+def test_what_keeps_a_comparison_from_running_is_said_until_the_next_one(
+    qtbot: QtBot,
+    bench: Bench,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    picture: str | None,
+    networks: bool,
+    problem: str,
 ) -> None:
     photograph(tmp_path / "photo.png")
     model = bench.model
@@ -935,6 +941,19 @@ def test_what_keeps_a_comparison_from_running_is_said(
     assert [model.pixels(key) for key in (INPUT, CLEAN, "A", "B")] == [None] * 4
     assert model.measured == Measured()
     assert [bool(why) for why in model.errors] == [not networks] * 2
+    assert all(problem in model.waits(key) for key in (INPUT, CLEAN))
+    ran: list[list[bool]] = []
+    monkeypatch.setattr(
+        model.runner, "run", lambda variants, _image: ran.append([each is not None for each in variants])
+    )
+    model.picture = tmp_path / "photo.png"
+    model.choices = [VariantChoice(network(tmp_path, "net")), VariantChoice(tmp_path / "gone.xml")]
+    model.compare()  # with one network that can run
+    assert (model.busy, model.problem, model.waits(INPUT)) == (True, "", "Input (gaussian:25/255): waits for its turn")
+    qtbot.waitUntil(lambda: ran == [[True, False]], timeout=WAIT)
+    assert [model.pixels(key) is not None for key in (INPUT, CLEAN, "A", "B")] == [True, True, False, False]
+    assert [bool(why) for why in model.errors] == [False, True]
+    assert (model.busy, model.problem) == (True, "")
 
 
 def test_networks_that_are_made_for_a_folder_leave_what_is_said_about_the_image(bench: Bench, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from light_shell import LightShell, network
-from PySide6.QtCore import QPoint, QSettings, QUrl
+from PySide6.QtCore import QPoint, QSettings, Qt, QUrl
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QLineEdit, QMainWindow, QMenu, QProgressBar, QToolButton
@@ -253,6 +253,7 @@ def test_the_welcome_offers_starting_points_recent_documents_and_help(qtbot: QtB
     names = [f"welcome.{name}" for name in ("File/new from 1", "File/new from 2", *OPENING, *HELP)]
     assert {link.objectName() for link in links()} == {*names, "welcome.recent"}
     for link in links():
+        assert link.focusPolicy() == Qt.FocusPolicy.TabFocus  # reached by the keyboard, and a click leaves the focus
         if link.objectName() != "welcome.recent":
             name = link.objectName().removeprefix("welcome.")
             assert (link.text(), link.accessibleName(), link.toolTip()) == (
