@@ -417,7 +417,15 @@ def moves() -> Iterator[NodeCase]:
     yield NodeCase("Split", x(2, 7), attributes={"axis": -1, "split": [5, 2]}, outputs=2, opset=11)
     yield NodeCase("Split", x(2, 6), attributes={"axis": 1}, outputs=3, opset=11)
     yield NodeCase("Split", x(2, 6), {"sizes": ints(6)}, {"axis": 1})
-    for start, target in (((3, 1), (3, 4)), ((3, 1), (2, 1, 4)), ((3, 4), (1, 4)), ((3, 4), (4,)), ((1,), (2, 3))):
+    for start, target in (
+        ((3, 1), (3, 4)),
+        ((3, 1), (2, 1, 4)),
+        ((3, 4), (1, 4)),
+        ((3, 4), (4,)),
+        ((1,), (2, 3)),
+        ((3, 1), (2, 1, 3, 5)),
+        ((3, 4), (1, 1, 3, 1)),
+    ):
         yield NodeCase("Expand", x(*start), {"shape": ints(*target)})
     yield NodeCase("Expand", x(3, 1, 1), {"shape": ints(1, 2, 4)}, open_batch=True)
     yield NodeCase("Expand", x(2, 1, 4), {"shape": ints(3, 1)}, open_batch=True)
