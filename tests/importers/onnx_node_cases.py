@@ -707,6 +707,7 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
     yield NodeCase("Pad", x(2, 3, 4), {"pads": ints(0, 0, 1, 0, 0, 1)}, {"mode": "reflect"}), "mode reflect"
     steps = {"w": random(1, 20, 4), "r": random(1, 20, 5)}
     lstm = {"hidden_size": 5}
+    yield NodeCase("DynamicQuantizeLinear", outputs=3), "not an operator"  # parts of its definition are
     yield NodeCase("LSTM", x(6, 3, 4), steps, {**lstm, "direction": "reverse"}), "runs backwards"
     yield NodeCase("LSTM", x(6, 3, 4), steps, {**lstm, "clip": 0.5}), "clips"
     yield NodeCase("LSTM", x(6, 3, 4), steps, {**lstm, "activations": ["Sigmoid", "Relu", "Tanh"]}), "other activations"
