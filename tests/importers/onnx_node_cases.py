@@ -417,7 +417,15 @@ def moves() -> Iterator[NodeCase]:
     yield NodeCase("Split", x(2, 7), attributes={"axis": -1, "split": [5, 2]}, outputs=2, opset=11)
     yield NodeCase("Split", x(2, 6), attributes={"axis": 1}, outputs=3, opset=11)
     yield NodeCase("Split", x(2, 6), {"sizes": ints(6)}, {"axis": 1})
-    for start, target in (((3, 1), (3, 4)), ((3, 1), (2, 1, 4)), ((3, 4), (1, 4)), ((3, 4), (4,)), ((1,), (2, 3))):
+    for start, target in (
+        ((3, 1), (3, 4)),
+        ((3, 1), (2, 1, 4)),
+        ((3, 4), (1, 4)),
+        ((3, 4), (4,)),
+        ((1,), (2, 3)),
+        ((3, 1), (2, 1, 3, 5)),
+        ((3, 4), (1, 1, 3, 1)),
+    ):
         yield NodeCase("Expand", x(*start), {"shape": ints(*target)})
     yield NodeCase("Expand", x(3, 1, 1), {"shape": ints(1, 2, 4)}, open_batch=True)
     yield NodeCase("Expand", x(2, 1, 4), {"shape": ints(3, 1)}, open_batch=True)
@@ -699,6 +707,7 @@ def refused() -> Iterator[tuple[NodeCase, str]]:
     yield NodeCase("Pad", x(2, 3, 4), {"pads": ints(0, 0, 1, 0, 0, 1)}, {"mode": "reflect"}), "mode reflect"
     steps = {"w": random(1, 20, 4), "r": random(1, 20, 5)}
     lstm = {"hidden_size": 5}
+    yield NodeCase("DynamicQuantizeLinear", outputs=3), "not an operator"  # parts of its definition are
     yield NodeCase("LSTM", x(6, 3, 4), steps, {**lstm, "direction": "reverse"}), "runs backwards"
     yield NodeCase("LSTM", x(6, 3, 4), steps, {**lstm, "clip": 0.5}), "clips"
     yield NodeCase("LSTM", x(6, 3, 4), steps, {**lstm, "activations": ["Sigmoid", "Relu", "Tanh"]}), "other activations"

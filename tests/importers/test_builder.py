@@ -273,19 +273,24 @@ def test_boxes_are_as_large_as_names_and_ports_and_deeper_for_smaller_images(reg
     (half,) = builder.add("pooling", [x], {"size": Size2D(2, 2)}, name="pool")
     (small,) = builder.add("pooling", [half], {"size": Size2D(8, 8), "stride": Size2D(8, 8)}, name="small")
     (flat,) = builder.add("flatten", [small], {}, name="flat")
+    (wide,) = builder.add("flatten", [half], {}, name="wide")
+    builder.add("concatenation", [wide, flat], {"axis": 1}, name="joined")
+    builder.add("concatenation", [flat, wide], {"axis": 1}, name="joined_again")
     (one,) = builder.add("tensor_constant", (), {"shape": (1,)}, name="a" * 40)
     builder.add("element_wise", [one] * 7, {"operation": "add"}, name="many")
     builder.add("element_wise", [one] * 3, {"operation": "add"}, name="three")
     assert flat.layer == "flat"
     boxes = builder._boxes(builder.layers)
-    entries = {
-        name: tuple(48.0 + 20.0 * number for number in range(count)) for name, count in (("many", 7), ("three", 3))
-    }
+    ports = {"many": 7, "three": 3, "two": 2}
+    entries = {name: tuple(48.0 + 20.0 * number for number in range(count)) for name, count in ports.items()}
     assert boxes == {
         "x": LayerBox(240.0, 120.0, (), {"": 48.0}, 0),
         "pool": LayerBox(240.0, 120.0, (48.0,), {"": 48.0}, 1),
         "small": LayerBox(240.0, 120.0, (48.0,), {"": 48.0}, 4),
         "flat": LayerBox(240.0, 120.0, (48.0,), {"": 48.0}, 4),
+        "wide": LayerBox(240.0, 120.0, (48.0,), {"": 48.0}, 1),
+        "joined": LayerBox(240.0, 120.0, entries["two"], {"": 48.0}, 4),
+        "joined_again": LayerBox(240.0, 120.0, entries["two"], {"": 48.0}, 4),
         "a" * 40: LayerBox(360.0, 120.0, (), {"": 48.0}, 0),
         "many": LayerBox(240.0, 188.0, entries["many"], {"": 48.0}, 0),
         "three": LayerBox(240.0, 120.0, entries["three"], {"": 48.0}, 0),

@@ -309,7 +309,8 @@ def test_the_note_about_an_unknown_architecture_offers_the_package_that_is_missi
     ("multiple", "smallest", "given", "shape"),
     [
         (1, 0, {}, (1, 3, 64, 64)), (8, 100, {}, (1, 3, 104, 104)), (48, 16, {}, (1, 3, 96, 96)), (1, 65, {}, (1, 3, 65, 65)),
-        (8, 100, {"x": (1, 3, 16, 24)}, (1, 3, 16, 24)),
+        (8, 100, {"x": (1, 3, 16, 24)}, (1, 3, 16, 24)), (8, 100, {"": (1, 3, 16, 24)}, (1, 3, 16, 24)),
+        (8, 100, {"image": (2, 3, 8, 24)}, (2, 3, 8, 24)),
     ],
 )  # fmt: skip
 def test_an_architecture_is_traced_at_a_size_that_it_takes(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,7 @@ def test_a_node_becomes_layers_that_compute_the_same(case: NodeCase, registry: R
 @pytest.mark.parametrize(("case", "reason"), REFUSED, ids=[f"{case}: {reason}" for case, reason in REFUSED])
 def test_a_node_that_layers_cannot_express_is_kept(case: NodeCase, reason: str, registry: Registry) -> None:
     found = import_proto(case.model(), Path("node.onnx"), registry, ImportOptions())
+    assert [item.node for item in found.report.outcomes] == ["node"], "nodes of its definition count"
     assert found.report.opaque == 1
     assert reason in found.report.outcomes[0].reason
     kinds = {layer.type for layer in found.graph} - {"input", "tensor_input", "tensor_constant", "output"}
@@ -87,10 +89,54 @@ def test_a_squeeze_of_all_axes_of_1_removes_the_batch_of_the_file(registry: Regi
     assert found.report.opaque == 0
 
 
-def test_the_element_type_of_an_identity_matrix_is_that_of_its_attribute(registry: Registry) -> None:
-    node = helper.make_node("EyeLike", ["x"], ["y"], dtype=TensorProto.FLOAT16)
-    found = import_proto(model([node], {"x": [3, 4]}, {"y": None}), Path("eye.onnx"), registry, ImportOptions())
-    assert [layer.params["dtype"] for layer in found.graph if layer.type == "tensor_constant"] == ["float16"]
+@pytest.mark.parametrize(
+    ("of", "attributes", "expected"),
+    [
+        (TensorProto.FLOAT, {"dtype": TensorProto.FLOAT16}, "float16"),
+        (TensorProto.INT64, {"dtype": TensorProto.FLOAT}, "float32"),
+        (TensorProto.INT64, {}, "int64"),
+        (TensorProto.BOOL, {}, "bool"),
+    ],
+)
+def test_the_element_type_of_an_identity_matrix_is_that_of_its_attribute_else_of_its_input(
+    of: int, attributes: dict[str, Any], expected: str, registry: Registry
+) -> None:
+    node = helper.make_node("EyeLike", ["x"], ["y"], k=1, **attributes)
+    proto = model([node], {"x": [3, 4]}, {"y": None})
+    proto.graph.input[0].type.tensor_type.elem_type = of
+    found = import_proto(proto, Path("eye.onnx"), registry, ImportOptions())
+    constants = [layer.params for layer in found.graph if layer.type == "tensor_constant"]
+    assert [(params["shape"], params["dtype"]) for params in constants] == [("3,4", expected)]
+    numbers = np.array([float(text) for text in constants[0]["numbers"].split(",")]).reshape(3, 4)
+    np.testing.assert_array_equal(numbers, np.eye(3, 4, 1))
+
+
+@pytest.mark.parametrize(
+    ("op", "outputs"),
+    [
+        (op, outputs)
+        for op, names in (("LSTM", "yhc"), ("GRU", "yh"), ("RNN", "yh"))
+        for outputs in product(*(("", name) for name in names))
+        if any(outputs) and not all(outputs)
+    ],
+    ids=str,
+)
+def test_a_recurrent_layer_has_each_of_its_results_without_the_others(
+    op: str, outputs: tuple[str, ...], registry: Registry
+) -> None:
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+    weights = {"w": random(2, gates * 5, 4, seed=1), "r": random(2, gates * 5, 5, seed=2)}
+    more = {"linear_before_reset": 1} if op == "GRU" else {}
+    node = helper.make_node(op, ["x", "w", "r"], outputs, hidden_size=5, direction="bidirectional", **more)
+    wanted = [name for name in outputs if name]
+    proto = model([node], {"x": [6, 3, 4]}, dict.fromkeys(wanted), weights)
+    found = import_proto(proto, Path("node.onnx"), registry, ImportOptions())
+    assert isinstance(found.original, OnnxOriginal)
+    x = random(6, 3, 4)
+    made = run_document(found.graph, registry, found.weights, {"x": x})
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    for name, array in zip(wanted, session.run(wanted, {"x": x}), strict=True):
+        np.testing.assert_allclose(made[found.original.outputs[name]], array, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.parametrize(

@@ -29,17 +29,18 @@ def number(value: float) -> np.ndarray:
     return np.array(value, np.float32)
 
 
-def gelu(half_first: bool) -> Pattern:
-    """The exact form, with the factor 0.5 first or last."""
+def gelu(half: str) -> Pattern:
+    """The exact form, with the factor 0.5 first, last, or before the factor x."""
     start = [
         helper.make_node("Div", ["x", "root"], ["d"]),
         helper.make_node("Erf", ["d"], ["e"]),
         helper.make_node("Add", ["e", "one"], ["a"]),
     ]
-    if half_first:
-        ends = [helper.make_node("Mul", ["x", "half"], ["h"]), helper.make_node("Mul", ["h", "a"], ["y"])]
-    else:
-        ends = [helper.make_node("Mul", ["x", "a"], ["h"]), helper.make_node("Mul", ["h", "half"], ["y"])]
+    ends = {
+        "first": [helper.make_node("Mul", ["x", "half"], ["h"]), helper.make_node("Mul", ["h", "a"], ["y"])],
+        "last": [helper.make_node("Mul", ["x", "a"], ["h"]), helper.make_node("Mul", ["h", "half"], ["y"])],
+        "before x": [helper.make_node("Mul", ["a", "half"], ["h"]), helper.make_node("Mul", ["h", "x"], ["y"])],
+    }[half]
     return [*start, *ends], {"root": number(sqrt(2)), "one": number(1), "half": number(0.5)}
 
 
@@ -139,8 +140,8 @@ def unshuffle() -> Pattern:
 
 
 CASES: list[tuple[str, Pattern, str]] = [
-    ("gelu", gelu(False), "gelu"),
-    ("gelu, half first", gelu(True), "gelu"),
+    ("gelu", gelu("last"), "gelu"),
+    ("gelu, half first", gelu("first"), "gelu"),
     ("tanh gelu", tanh_gelu(), "gelu"),
     ("silu", silu(), "silu"),
     ("layer norm", layer_norm(), "layer_normalization"),
@@ -196,8 +197,8 @@ def other_number(pattern: Callable[[], Pattern], name: str) -> Pattern:
 @pytest.mark.parametrize(
     "pattern",
     [
-        other_number(lambda: gelu(False), "root"),
-        other_number(lambda: gelu(False), "half"),
+        other_number(lambda: gelu("last"), "root"),
+        other_number(lambda: gelu("last"), "half"),
         other_number(tanh_gelu, "c"),
         other_number(layer_norm, "two"),
     ],
@@ -265,6 +266,15 @@ def changed(pattern: Pattern, output: str, inputs: list[str]) -> Pattern:
     return nodes, pattern[1]
 
 
+def repeated(pattern: Pattern, product: str) -> Pattern:
+    """The pattern with one factor of the product that makes `product` twice: `half`, else x."""
+    nodes, weights = pattern
+    place = next(place for place, node in enumerate(nodes) if node.output[0] == product)
+    factor, other = sorted(nodes[place].input, key=["half", "x", "a"].index)
+    twice = [helper.make_node("Mul", [other, factor], ["z"]), helper.make_node("Mul", ["z", factor], [product])]
+    return [*nodes[:place], *twice, *nodes[place + 1 :]], weights
+
+
 def with_weight(pattern: Pattern, **weights: np.ndarray) -> Pattern:
     """The pattern with other constants."""
     return pattern[0], {**pattern[1], **{name.replace("_", "."): array for name, array in weights.items()}}
@@ -276,8 +286,11 @@ NEAR_MISSES = {
     "a bias of a single number": (with_weight(linear(), fc_bias=random(1)), "opaque"),
     "a matrix for every channel": (with_weight(linear(), fc_weight=random(2, 8, 8)), "fully_connected"),
     "a gate by another value": (changed(silu(), "y", ["z", "s"]), "silu"),
-    "gelu times another value": (changed(gelu(False), "h", ["z", "a"]), "gelu"),
-    "gelu, half of another value": (changed(gelu(True), "h", ["z", "half"]), "gelu"),
+    "gelu times another value": (changed(gelu("last"), "h", ["z", "a"]), "gelu"),
+    "gelu, half of another value": (changed(gelu("first"), "h", ["z", "half"]), "gelu"),
+    "gelu, halved twice": (repeated(gelu("before x"), "h"), "gelu"),
+    "gelu times the value twice": (repeated(gelu("last"), "h"), "gelu"),
+    "tanh gelu times the value twice": (repeated(tanh_gelu(), "xa"), "gelu"),
     "tanh gelu, cube of another value": (changed(tanh_gelu(), "p", ["z", "three"]), "gelu"),
     "tanh gelu plus another value": (changed(tanh_gelu(), "s", ["z", "pc"]), "gelu"),
     "tanh gelu times another value": (changed(tanh_gelu(), "xa", ["z", "a"]), "gelu"),
@@ -386,7 +399,7 @@ def again(node: Any, inputs: Iterable[str]) -> Any:
 
 
 ALL = {
-    "gelu": gelu(False), "gelu, half first": gelu(True), "tanh gelu": tanh_gelu(), "silu": silu(), "layer norm": layer_norm(), "rms norm": rms_norm(),
+    "gelu": gelu("last"), "gelu, half first": gelu("first"), "tanh gelu": tanh_gelu(), "silu": silu(), "layer norm": layer_norm(), "rms norm": rms_norm(),
     "linear": linear(), "attention": attention(), "masked attention": masked_attention(), "shuffle": shuffle(), "unshuffle": unshuffle(),
 }  # fmt: skip
 

@@ -294,6 +294,20 @@ def test_an_open_end_of_a_slice_stays_open_and_parts_of_a_split_stay() -> None:
     assert graph["s"].params["sizes"] == "1,5"
 
 
+@pytest.mark.parametrize("order", ["few many", "many few"])
+def test_the_layer_that_would_lose_its_last_channel_is_named(order: str) -> None:
+    """Also where the channels are removed from a tensor that other layers have a part in."""
+    middle = (layer("few", "convolution", "head", features=2), layer("many", "convolution", "head", features=5))
+    graph = network(*middle, layer("m", "concatenation", order))
+    ill = patient(graph, trained(graph))
+    start = 0 if order == "few many" else 5
+    found = refusal(lambda: remove_channels(ill, "m", [start, start + 1]))
+    expected = ("no-channels-left", "few", "no channel of 'few' would be left", "keep at least one")
+    assert (found.code, found.layer, found.message, found.remedy) == expected
+    graph.apply(remove_channels(ill, "m", [start]).edit)
+    assert [graph[name].params["features"] for name in ("few", "many", "head")] == ["1", "5", "8"]
+
+
 def test_the_first_group_of_which_a_part_would_be_removed_is_named() -> None:
     graph = network(layer("m", "group_normalization", "head", groups="4"))
     ill = patient(graph, trained(graph))
