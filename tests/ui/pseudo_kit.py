@@ -188,6 +188,7 @@ READ = (
     Qt.ItemDataRole.AccessibleTextRole,
     Qt.ItemDataRole.AccessibleDescriptionRole,
 )  # what is seen or heard of a cell
+SEPARATOR = "separator"  # Qt's description of a line between the entries of a combo box
 
 
 def _cells(view: QAbstractItemView, name: str) -> Iterator[tuple[str, str]]:
@@ -207,7 +208,8 @@ def _cells(view: QAbstractItemView, name: str) -> Iterator[tuple[str, str]]:
             for column in range(1 if lone else model.columnCount(parent)):
                 for role in READ:
                     cell = model.index(row, column, parent).data(role)
-                    yield f"{name} row {row} column {column}", cell if isinstance(cell, str) else ""
+                    if isinstance(cell, str) and cell != SEPARATOR:
+                        yield f"{name} row {row} column {column}", cell
 
 
 def _place(widget: QWidget) -> str:
