@@ -37,14 +37,12 @@ _RECT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,10}),(\d{1,10})\Z")
 class Records:
     """The content of a tree: a graph, unless there is an error, and the lines of its layers.
 
-    The line of a template has the key `<template>/`, those of its layers `<template>/<layer>`. `unplaced` are the layers
-    of the network, or of a template that is being read, that have no position.
+    The line of a template has the key `<template>/`, those of its layers `<template>/<layer>`.
     """
 
     graph: Graph | None = None
     diagnostics: list[Diagnostic] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
-    unplaced: set[str] = field(default_factory=set)
 
     def add(
         self,
@@ -220,11 +218,11 @@ def _layer(element: Element, layers: dict[str, Layer], found: Records) -> None:
 
 def _placed(layers: dict[str, Layer], line: int, found: Records) -> Collection[Layer]:
     """The layers, arranged from left to right if none of several has a position, which is common in files written by a script."""
-    if not 1 < len(layers) <= limits.MAX_ARRANGED or not found.unplaced.issuperset(layers):
+    others = [d for d in found.diagnostics if d.code != "missing-position" or d.layer is None]
+    if len(found.diagnostics) - len(others) < len(layers) or not 1 < len(layers) <= limits.MAX_ARRANGED:
         return layers.values()
-    graph = Graph(layers.values())
-    places = arrange(graph, {name: assumed_box(layer) for name, layer in layers.items()})
-    found.diagnostics = [d for d in found.diagnostics if d.code != "missing-position"]
+    places = arrange(Graph(layers.values()), {name: assumed_box(layer) for name, layer in layers.items()})
+    found.diagnostics = others
     found.add(
         "missing-position",
         tr("no layer has a position; they are arranged from left to right"),
@@ -347,8 +345,6 @@ def _position(text: str | None, line: int, layer: str, found: Records) -> tuple[
         x, y = int(match[1]), int(match[2])
         if max(abs(x), abs(y)) <= limits.MAX_POSITION:
             return x, y
-    if text is None:
-        found.unplaced.add(layer)
     what = "the layer has no position" if text is None else f"the position '{text[:40]}' is not two numbers as in 16,32"
     found.add(
         "missing-position" if text is None else "bad-position",

@@ -16,12 +16,8 @@ from designer.texts import mark, tr, tr_data
 
 FRAME_TOP = 3 * GRID  # space above the layers for the title of a frame
 FRAME_EDGE = 2 * GRID
-NODE_WIDTH, NODE_HEIGHT = 15 * GRID, 120.0  # assumed size of a layer whose box was not measured
-_PORTS, _PORT_HEIGHT, _CHARACTER = (
-    3 * GRID,
-    20.0,
-    9.0,
-)  # from the top to the first port, of a port, of a title; generous
+NODE_WIDTH = 15 * GRID  # assumed width of a layer whose box was not measured
+_NODE_HEIGHT, _FIRST_PORT, _PORT_HEIGHT, _CHARACTER = 120.0, 48.0, 20.0, 9.0  # of such a box; generous
 GAP = 3 * GRID  # between a layer and its producers
 Position = tuple[int, int]  # canvas units, on the grid
 Rect = tuple[int, int, int, int]  # x, y, width, height
@@ -34,9 +30,9 @@ def on_grid(x: float, y: float) -> Position:
 
 def assumed_box(layer: Layer, level: int = 0) -> LayerBox:
     """A generous box of a layer that was not measured; `level` as in `LayerBox`."""
-    entries = tuple(_PORTS + _PORT_HEIGHT * index for index in range(len(layer.inputs)))
-    height = max(NODE_HEIGHT, _PORTS + _PORT_HEIGHT * len(entries))
-    return LayerBox(max(NODE_WIDTH, _CHARACTER * len(layer.name)), height, entries, {"": float(_PORTS)}, level)
+    entries = tuple(_FIRST_PORT + _PORT_HEIGHT * index for index in range(len(layer.inputs)))
+    height = max(_NODE_HEIGHT, _FIRST_PORT + _PORT_HEIGHT * len(entries))
+    return LayerBox(max(NODE_WIDTH, _CHARACTER * len(layer.name)), height, entries, {"": _FIRST_PORT}, level)
 
 
 def lay_out(

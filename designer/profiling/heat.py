@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heappop, heappush
 
 from designer.graph.graph import Graph
 from designer.profiling.difference import RunDifference
@@ -13,6 +14,7 @@ from designer.texts import mark, tr_data
 from designer.units import digits, quantity
 
 PLAIN = ("x", "%")  # units without prefixes
+Node = int | str  # the number of a row, or the name of a layer without one
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,29 @@ def in_scope(found: Heat, in_sight: Callable[[str], str]) -> Heat:
     return Heat(found.metric, values, labels)
 
 
+def _in_order(reads: Mapping[Node, Collection[Node]]) -> Iterator[Node]:
+    """Each node after all that it reads, otherwise as given. Where nodes read each other, the first of them comes first."""
+    nodes, done = list(reads), set[Node]()
+    place = {node: number for number, node in enumerate(nodes)}
+    missing = {node: sum(source in reads for source in reads[node]) for node in nodes}
+    readers: dict[Node, list[Node]] = {}
+    for node in nodes:
+        for source in reads[node]:
+            readers.setdefault(source, []).append(node)
+    ready = [place[node] for node in nodes if not missing[node]]  # in ascending order, thus a heap
+    rest = iter(nodes)
+    while len(done) < len(nodes):
+        node = nodes[heappop(ready)] if ready else next(node for node in rest if node not in done)
+        if node in done:
+            continue
+        yield node
+        done.add(node)
+        for reader in readers.get(node, ()):
+            missing[reader] -= 1
+            if not missing[reader]:
+                heappush(ready, place[reader])
+
+
 def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:
     """The layers of the chain of dependent rows that takes the longest, from input to output.
 
@@ -130,28 +155,21 @@ def critical_path(run: ProfileRun, graph: Graph) -> tuple[str, ...]:
     run does not contain take no time.
     """
     row_of = {layer: number for number, row in enumerate(run.operators) for layer in row.layers}
-    reads: dict[int | str, dict[int | str, None]] = {}
+    reads: dict[Node, dict[Node, None]] = {}
     for name in graph.order()[0]:
-        node: int | str = row_of.get(name, name)
+        node: Node = row_of.get(name, name)
         sources = (row_of.get(s.layer, s.layer) for s in graph[name].inputs if s is not None)
         reads.setdefault(node, {}).update((source, None) for source in sources if source != node)
-    spent: dict[int | str, float] = {}
-    before: dict[int | str, int | str | None] = {}
-    waiting = dict.fromkeys(reads)
-    while (
-        waiting
-    ):  # a row begins when all that its layers read is there; rows that read each other have an order by layers
-        node = next((n for n in waiting if waiting.keys().isdisjoint(reads[n])), next(iter(waiting)))
-        del waiting[node]
-        known = [
-            source for source in reads[node] if source in spent
-        ]  # of equally long ones the first, in every process
-        longest = max(known, key=lambda source: spent[source], default=None)
+    spent: dict[Node, float] = {}
+    before: dict[Node, Node | None] = {}
+    for node in _in_order(reads):
+        known = (source for source in reads[node] if source in spent)
+        longest = max(known, key=lambda source: spent[source], default=None)  # of equal ones the first
         own = run.operators[node].time_ms if isinstance(node, int) else 0.0
         spent[node], before[node] = own + (spent[longest] if longest is not None else 0.0), longest
     if not spent:
         return ()
-    last: int | str | None = max(spent, key=lambda s: spent[s])
+    last: Node | None = max(spent, key=lambda s: spent[s])
     path: list[str] = []
     while last is not None:
         path[:0] = run.operators[last].layers if isinstance(last, int) else (last,)

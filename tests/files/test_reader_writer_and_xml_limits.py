@@ -444,9 +444,9 @@ def test_a_network_without_positions_is_arranged_from_left_to_right(monkeypatch:
     assert list(positions) == ["b", "a", "c"]
     assert positions["a"][0] + 240 < positions["b"][0] < positions["c"][0] - 240
     assert found == ["info missing-position 1 None"]
-    inside, found = placed(f'<lw:Template xmlns:lw="urn:layerwright:1" name="block">{CHAIN}</lw:Template>')
-    assert inside == positions
-    assert found == ["info missing-position 2 block"]
+    template = f'<lw:Template xmlns:lw="urn:layerwright:1" name="block">{CHAIN}</lw:Template>'
+    assert placed(template) == (positions, ["info missing-position 2 block"])
+    assert placed(template + CHAIN) == (positions, ["info missing-position 2 block", "info missing-position 1 None"])
     one = "warning missing-position 2 "
     assert placed(CHAIN.replace('"a" type="t"', '"a" type="t" edit_pos="16,32"')) == (
         {"b": (0, 0), "a": (16, 32), "c": (0, 0)},

@@ -174,7 +174,7 @@ def test_so_many_layers_are_named_in_a_note(small_graph, profiling_registry, clo
                              (250.0, "conv a, conv_c + sum"), (1e6, "")],
 )  # fmt: skip
 def test_what_is_faster_than_a_launch_is_not_above_the_roof(small_graph, profiling_registry, clocks, launch_ms, named):
-    """The overhead of a launch bounds the smaller operators first, and a roof of that kind is no peak that work can exceed."""
+    """The overhead of a launch bounds the smaller operators first, and work cannot be above a roof of that kind."""
     launch = unavailable("not measured") if launch_ms is None else measured(launch_ms)
     low = replace(PEAKS, compute=measured(1e6), memory=measured(1e6), cache=measured(1e6), launch=launch)
     clocks(lambda options: Clock(9e-3, steps(1e-6)))

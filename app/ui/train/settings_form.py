@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QFormLayout, QHBoxLayout, QLineEdit, QToolButton, QWidget
 
 from app.ui.widgets import theme
+from app.ui.widgets.typed_path import typed_path
 from designer.texts import mark, tr, tr_data
 from designer.training.trainer import Options, arguments, options_of, parse_options
 
@@ -190,7 +190,7 @@ class SettingsForm(QWidget):
                 if widget.isChecked():
                     made[field.name] = True
             elif text := self.text(field.name):
-                made[field.name] = os.path.expanduser(text) if field.kind == "folder" else text
+                made[field.name] = str(typed_path(text)) if field.kind == "folder" else text
         return made | _further(self.text(MORE))
 
     def show_settings(self, settings: Mapping[str, Any]) -> None:
