@@ -131,7 +131,7 @@ def test_what_an_empty_list_says_whatever_it_said_before(qtbot, context):
         "plain": ("No problems found.", fine),
         "whole": ("No problems found.", fine),
         "inside": ("No problems in this template.", fine),
-        "hidden": ("The filter hides all 1 problems.", "filter-outline"),
+        "hidden": ("The filter hides the only problem.", "filter-outline"),
         "wrong": None,
     }
     words = panel.findChild(QLineEdit, "type_checking.filter")

@@ -298,7 +298,10 @@ class TypeCheckingPanel(QWidget):
             text = tr("No problems in this template.") if inside else tr("No problems found.")
             self._empty.show_text(text, "check-circle-outline")
         elif shown == 0:
-            self._empty.show_text(tr("The filter hides all {total} problems.", total=total), "filter-outline")
+            self._empty.show_text(
+                trn("The filter hides the only problem.", "The filter hides all {count} problems.", total),
+                "filter-outline",
+            )
         self._stack.setCurrentWidget(self._table if shown else self._empty)
         self._fit.start()
 
