@@ -28,6 +28,7 @@ PREFIX = "lw"
 ROOT = "NetworkModel"
 VERSION = "2"
 ROOT_PROPERTIES = ("name", "user_version_tag")
+MENDED_BY_SAVING = frozenset({"missing-name", "missing-position", "bad-position"})  # codes of warnings
 
 _POSITION = re.compile(r"\s*(-?\d{1,10})(?:\.\d*)?\s*,\s*(-?\d{1,10})(?:\.\d*)?\s*\Z")
 _RECT = re.compile(r"(-?\d{1,10}),(-?\d{1,10}),(\d{1,10}),(\d{1,10})\Z")

@@ -932,3 +932,26 @@ def test_all_layers_of_an_instance_that_is_only_trained_belong_to_the_training_b
     document.undo()
     assert view.training == frozenset()
     assert heard.states >= {"x", "c", "y"}
+
+
+@pytest.mark.parametrize("positions", ["", 'edit_pos="0,0"', 'edit_pos="here"'], ids=["none", "all", "bad"])
+def test_what_saving_mends_is_no_longer_found(tmp_path: Path, positions: str) -> None:
+    """What is left is what the saved file has when it is read anew."""
+    path = tmp_path / "net.xml"
+    frame = '<lw:Frame xmlns:lw="urn:layerwright:1" id="f" title="F" rect="0,0" />'
+    layers = f'<Layer name="a" type="input" {positions} /><Layer name="b" type="output" {positions} input="a" />'
+    path.write_text(f'<NetworkModel version="2">{frame}{layers}</NetworkModel>')
+    graph, found = read_document(path).graph, read_document(path).diagnostics
+    assert graph is not None
+    document = Document(graph, default_registry(), path, found)
+    codes = {each.code for each in document.reading}
+    assert {"missing-name", "bad-frame"} <= codes
+    assert bool(codes & {"missing-position", "bad-position"}) is (positions != 'edit_pos="0,0"')
+    told: list[object] = []
+    document.states_changed.connect(told.append)
+    for _ in range(2):
+        save_document(graph, path)
+        document.mark_saved(path)
+        assert [each.code for each in document.reading] == ["bad-frame"]
+        assert [each.code for each in read_document(path).diagnostics] == ["bad-frame"]
+    assert told == [frozenset()]

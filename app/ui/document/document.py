@@ -12,6 +12,7 @@ from typing import Any
 from PySide6.QtCore import QObject, Signal
 
 from app.ui.document.import_record import ImportRecord
+from designer.files.reader import MENDED_BY_SAVING
 from designer.files.settings import Settings, stored_settings
 from designer.graph import commands
 from designer.graph.diagnostics import Diagnostic, DiagnosticError
@@ -127,6 +128,10 @@ class Document(QObject):
         """Mark the document as saved to `path`."""
         self.path = path
         self.history.mark_clean()
+        left = tuple(finding for finding in self.reading if finding.code not in MENDED_BY_SAVING)
+        if left != self.reading:
+            self.reading = left
+            self.states_changed.emit(frozenset())
         self.path_changed.emit()
         self._check_clean()
 
