@@ -310,7 +310,10 @@ def test_reload_shows_the_findings_of_the_file_in_place_of_those_before(shell, p
     one.write_text(text.replace('edit_pos="160', 'edit_pos="x160'))
     settings_path(one).write_text("no settings")
     shell.disk.check()
+    shown: list[tuple[Diagnostic, ...]] = []
+    tab.document.states_changed.connect(lambda: shown.append(tab.document.reading))
     assert shell.disk.reload()
+    assert shown[-1] == tab.document.reading
     assert tab.document.reading == (*read_document(one).diagnostics, *stored_settings(one).diagnostics)
     assert [finding.file for finding in tab.document.reading][1:] == [str(settings_path(one))]
     assert len(tab.document.reading) == 2

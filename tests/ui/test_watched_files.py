@@ -245,6 +245,7 @@ def test_reloading_takes_the_network_the_settings_and_the_findings_of_the_file(
     opened = Opened(path, "changed", clean=case == "anew")
     opened.graph, opened.settings, opened.reading = before, old, ("of before",)
     opened.do = did.append
+    opened.show_findings = lambda findings: setattr(opened, "reading", findings)
     opened.took_over = lambda digest: (did.append(digest), setattr(opened, "disk", "same"))
     found = SimpleNamespace(graph=graph, diagnostics=("of the file",), digest="digest")
     monkeypatch.setattr(module, "read_document", lambda asked: found if asked == path else None)

@@ -125,13 +125,16 @@ class Document(QObject):
         return change
 
     def mark_saved(self, path: Path) -> None:
-        """Mark the document as saved to `path`."""
-        self.path = path
-        self.history.mark_clean()
+        """Mark the document as saved to `path`: findings that saving mends are gone."""
         left = tuple(finding for finding in self.reading if finding.code not in MENDED_BY_SAVING)
         if left != self.reading:
-            self.reading = left
-            self.states_changed.emit(frozenset())
+            self.show_findings(left)
+        self.mark_as_file(path)
+
+    def mark_as_file(self, path: Path) -> None:
+        """Mark the document as equal to the file at `path`."""
+        self.path = path
+        self.history.mark_clean()
         self.path_changed.emit()
         self._check_clean()
 
@@ -167,7 +170,11 @@ class Document(QObject):
 
     def add_finding(self, finding: Diagnostic) -> None:
         """Show a finding that is not about the current state of a layer."""
-        self.reading = (*self.reading, finding)
+        self.show_findings((*self.reading, finding))
+
+    def show_findings(self, findings: tuple[Diagnostic, ...]) -> None:
+        """Show these findings in place of those of the last reading."""
+        self.reading = findings
         self.states_changed.emit(frozenset())
 
     def change_settings(self, **changes: Any) -> None:

@@ -159,7 +159,7 @@ class OpenDocument(QObject):
         if path is not None:
             self._keeping.took_over(path, digest)
             self._set_disk("same")
-            self.document.mark_saved(path)
+            self.document.mark_as_file(path)
 
     def end(self) -> None:
         """Delete the journal, and weights of an import that were not saved: the document was saved or discarded."""

@@ -137,9 +137,9 @@ class DiskWatch(QObject):
         else:
             settings, notes = stored_settings(path)
             edit = replace(edit, settings=_steps(opened.document.settings, settings, graph.layers))
-            opened.document.reading = (*found, *notes)
             if edit:
                 opened.document.do(edit)
+            opened.document.show_findings((*found, *notes))
             opened.took_over(reading.digest)
         self._show()
         self._context.message.emit("info", tr("Reloaded {name}", name=path.name))
