@@ -163,6 +163,27 @@ def test_a_project_trains_the_one_module(registry, tmp_path):
     assert sorted(saved["network"]) == ["net.c.bias", "net.c.weight"]
 
 
+def test_all_inputs_of_a_network_reach_its_training_too(registry):
+    graph = Graph(
+        [
+            *(node(name, "input", dims="8x8x3") for name in ("photo", "depth", "target")),
+            node("both", "concatenation", "photo", "depth"),
+            node("mixed", "convolution", "both", features=3),
+            node("again", "element_wise", "mixed", "depth", operation="subtract"),
+            node("result", "output", "again"),
+            node("difference", "l1_loss", "again", "target"),
+        ]
+    )
+    network, losses = generated(graph, registry)
+    photo, depth, target = torch.rand(3, 2, 3, 8, 8)
+    result, read = network.forward_training(photo=photo, depth=depth)
+    expected = network.mixed(torch.cat((photo, depth), 1)) - depth
+    torch.testing.assert_close(result, expected)
+    torch.testing.assert_close(network(photo=photo, depth=depth), expected)
+    value = named(losses(*read, target), "difference")["difference"]
+    torch.testing.assert_close(value, (expected - target).abs().mean())
+
+
 # --- cross-entropy ---------------------------------------------------------------------------------------------------
 
 

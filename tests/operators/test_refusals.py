@@ -37,7 +37,11 @@ REFUSED: list[tuple[str, dict[str, Any], tuple[TensorType, ...], str]] = [
     ("scaled_dot_product_attention", {}, (*(h.with_shape(BATCH, 1, *h.shape[2:]) for h in HEADS), typed(BATCH, 3, 5, 6)), "does not fit scores of N x 1 x 5 x 6"),
     ("scaled_dot_product_attention", {}, (*HEADS, typed(6, 5)), "cannot be broadcast"),
     ("element_wise", {"operation": "divide"}, (image().with_dtype(DataType.INT64),) * 2, "needs floating-point numbers"),
-    ("element_wise", {"operation": "minimum"}, (image().with_dtype(DataType.INT16),) * 2, "minimum does not exist for int16"),
+    *(
+        ("element_wise", {"operation": name}, (image().with_dtype(DataType.INT16),) * count, f"{name} does not exist for int16")
+        for name in ("minimum", "maximum")
+        for count in (2, 3)
+    ),
     ("unary", {"function": "clip", "low": 2.0, "high": 1.0}, (image(),), "lower bound 2 must not exceed"),
     ("local_contrast_normalization", {"size": 4}, (image(),), "the size must be odd, not 4"),
     ("ssim_loss", {"window": 6}, (image(), image()), "the window must be odd, not 6"),

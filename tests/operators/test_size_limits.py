@@ -131,6 +131,13 @@ def test_a_rule_with_a_long_period_is_tried_up_to_512() -> None:
         accept_every_size(graph, load(entry_points=False), contract)
 
 
+def test_an_unproven_width_is_an_obstacle_as_well() -> None:
+    _, contract = contract_with(lambda h, w: w % 4099 != 7)
+    (item,) = contract.inputs
+    assert (item.height.proven, item.width.proven) == (True, False)
+    assert obstacle(contract) == "the sizes that 'in' accepts are only known up to 512"
+
+
 def test_an_operator_that_fails_with_symbolic_sizes_is_asked_with_numbers() -> None:
     _, contract = contract_with(lambda h, w: int.__add__(h, 0) >= 3)
     (item,) = contract.inputs

@@ -57,6 +57,8 @@ CASES: list[tuple[str, dict[str, Any], tuple[TensorType, ...]]] = [
     ("convolution", {"kernel": SIZE(4, 2), "stride": SIZE(1, 3), "dilation": SIZE(2, 1), "features": 4, "groups": 2},
      (image(2, 9, 8),)),
     ("convolution", {"kernel": SIZE(4, 3), "padding_mode": "reflect", "features": 4}, (image(2, 9, 8),)),
+    *(("convolution", {"kernel": SIZE(2, 2), "padding_mode": mode, "features": 3}, (image(2, 6, 7),))  # padding at one side only
+      for mode in ("reflect", "replicate", "circular")),
     ("convolution", {"kernel": SIZE(3, 5), "padding": "tuple", "padding_tuple": SIZE(2, 1), "features": 4}, (image(2, 9, 8),)),
     ("transposed_convolution", {"kernel": SIZE(5, 3), "stride": SIZE(2, 3), "features": 4, "groups": 2}, (image(2, 5, 6),)),
     ("transposed_convolution", {"kernel": SIZE(2, 3), "stride": SIZE(3, 2), "padding": "valid", "output_padding": SIZE(2, 1),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +91,22 @@ def test_fewer_bits_give_larger_errors(emulation: Emulation) -> None:
         (found,) = emulation.run("fp32", dict.fromkeys(emulation.layers, f"int{bits}")).values()
         errors.append(float(np.square(found - single).mean()))
     assert errors == sorted(errors)
+
+
+def test_the_padding_of_an_input_is_cropped_off_in_every_precision() -> None:
+    graph, weights = denoiser()
+    image = replace(graph["input_image"], params={**graph["input_image"].params, "tiling": "8"})
+    padded = Graph(
+        [image if item.name == image.name else item for item in graph.layers.values()], templates=graph.templates
+    )
+    made = Emulation(padded, default_registry(), weights, RunOptions(threads=1))
+    picture = PHOTOGRAPH[:, :, :29, :42]
+    made.feed({"input_image": picture})
+    whole = Emulation(graph, default_registry(), weights, RunOptions(threads=1))
+    whole.feed({"input_image": np.pad(picture, ((0, 0), (0, 0), (0, 3), (0, 6)), "edge")})
+    for precision in ("fp32", "fp16"):
+        (found,), (expected,) = made.run(precision).values(), whole.run(precision).values()
+        assert np.array_equal(found, expected[:, :, :29, :42])
 
 
 def scaled(scale: float, more: float = 1.0) -> Emulation:
