@@ -27,7 +27,7 @@ from window_kit import action, open_window, press
 
 import samples
 from app.ui.shell.docs_viewer import FOLDER, pages
-from app.ui.shell.guided_tour import Tour, tour_steps
+from app.ui.shell.guided_tour import WIDTH, Tour, TourHint, tour_steps
 from app.ui.shell.panels import ANALYSIS, DESIGN
 from app.ui.widgets import theme
 from designer.graph.commands import add_layer, rename_layer, set_params
@@ -402,7 +402,7 @@ def test_a_step_of_the_tour_is_done_by_its_own_edit_only(window):
     assert (window.docks.workspace, window.context.selection) == (DESIGN, ()), "it begins where its first step is"
 
 
-def test_the_hint_of_the_tour_stays_in_its_corner_and_ends_without_a_trace(window):
+def test_the_hint_of_the_tour_stays_in_its_corner_and_ends_without_a_trace(window, qtbot):
     action(window, "help.tour").trigger()
     hint = window.findChild(QWidget, "tour")
     for width, height in ((1500, 900), (1100, 700)):
@@ -410,6 +410,14 @@ def test_the_hint_of_the_tour_stays_in_its_corner_and_ends_without_a_trace(windo
         QApplication.processEvents()
         assert hint.geometry().left() == 16
         assert window.canvas.height() - hint.geometry().bottom() - 1 == 16
+    canvas = QWidget()
+    qtbot.addWidget(canvas)
+    low = TourHint(canvas)
+    for width, height in ((400, 60), (200, 400)):  # it keeps its head in a low canvas, and its text in a narrow one
+        canvas.resize(width, height)
+        low.show_step(1, tour_steps())
+        assert (low.x(), low.y(), low.width()) == (16, max(0, height - low.height() - 16), min(WIDTH, width - 32))
+        assert low.height() >= low.layout().totalHeightForWidth(low.width())
     assert window.docks.workspace == DESIGN
     assert window.context.selection == ()
     shown, said = [step(window)], [hint_texts(window)]

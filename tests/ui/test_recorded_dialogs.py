@@ -531,9 +531,10 @@ def test_the_next_dialog_proposes_the_same_module(qtbot, settings, tmp_path, mon
     dialogs[0].module.setText(module.format(folder=tmp_path / "code"))
     dialogs[0].callable.setEditText("make")
     dialogs[0].inputs.setText("1x3x8x8, 2x16:int64")
-    dialogs[0].state.setText(str(tmp_path / "net.pt"))
+    dialogs[0].state.setText("net.pt" if module == "model" else str(tmp_path / "net.pt"))
     assert dialogs[0].problem() == ""
     file, source = dialogs[0].file, dialogs[0].source()
+    assert source.state == tmp_path / "net.pt", "a state dict is found from where the program runs, not from the module"
     dialogs[0]._agreed()
     dialogs.append(ModuleDialog(settings, tmp_path, sources.append, None))
     qtbot.addWidget(dialogs[1])
