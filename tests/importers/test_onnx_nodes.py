@@ -72,6 +72,30 @@ def test_a_node_that_is_kept_computes_what_it_does_in_its_opset(case: NodeCase, 
     np.testing.assert_allclose(made["y0"], expected(case)[0], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize(("mode", "coordinates", "factors", "kind"), [
+    ("linear", "half_pixel", (0.7, 1.1), "resize"), ("linear", "half_pixel", (0.3, 0.77), "opaque"),
+    ("cubic", "align_corners", (0.7, 0.55), "resize"), ("linear", "asymmetric", (0.7, 1.1), "opaque"),
+    ("nearest", "asymmetric", (0.7, 1.1), "resize"), ("nearest", "half_pixel", (0.7, 1.03), "opaque"),
+])  # fmt: skip
+@pytest.mark.parametrize("declared", [None, ("n", 2, "h", "w")], ids=["no shape", "open shape"])
+def test_a_resize_by_factors_has_the_sizes_of_the_runtime(
+    mode: str, coordinates: str, factors: tuple[float, float], kind: str, declared: Any, registry: Registry
+) -> None:
+    """Also where the file does not have them: 0.7 of 10 pixels are 7 in float32, and 6 for the shape inference of ONNX."""
+    attributes = {"mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": "floor"}
+    scales = {"scales": np.array([1, 1, *factors], np.float32)}
+    case = NodeCase("Resize", {"x": random(1, 2, 10, 20)}, scales, attributes, order=["x", "", "scales"])
+    (values,) = expected(replace(case, by_runtime=True))
+    assert values.shape == (1, 2, *(int(np.float32(a) * np.float32(b)) for a, b in zip((10, 20), factors, strict=True)))
+    model = case.model()
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y0", TensorProto.FLOAT, declared))
+    found = import_proto(model, Path("node.onnx"), registry, ImportOptions())
+    assert {layer.type for layer in found.graph} == {"input", kind, "output"}
+    (made,) = run_document(found.graph, registry, found.weights, dict(case.feeds)).values()
+    assert made.shape == values.shape
+    np.testing.assert_allclose(made, values, rtol=1e-4, atol=1e-5)
+
+
 def test_parts_that_nothing_reads_count_in_an_even_split(registry: Registry) -> None:
     nodes = [helper.make_node("Split", ["x"], ["a", "b", "c"], axis=1), helper.make_node("Sub", ["b", "a"], ["y"])]
     proto = model(nodes, {"x": [1, 6, 2]}, {"y": None}, opset=13)

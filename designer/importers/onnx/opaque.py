@@ -23,6 +23,7 @@ FURTHER = ((1, 2), (2, 3), (3, 1))  # pixels that are added to find sizes that f
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 RUNS = ((2, 0), (2, 1), (3, 0))  # batches and seeds with which the shapes of control flow are found
 MAX_EMBEDDED = 1024  # elements of integer constants that are kept inside of the layer
+SHAPING = {"Resize": (1, 2), "Upsample": (1,)}  # places of real numbers by which outputs have their shapes
 OLDEST_IR = 4  # version of the format in which constants need not be inputs too
 
 
@@ -114,7 +115,8 @@ def _inputs(c: Conversion, nodes: Sequence[OnnxOp]) -> tuple[list[str], dict[str
         for name in (*op.inputs, *captured(op)):
             if not name or name in made or name in inputs or name in constants:
                 continue
-            kept = None if name in c.sources else _kept(c, name)
+            shaping = any(op.inputs[place : place + 1] == (name,) for place in SHAPING.get(op.op_type, ()))
+            kept = _kept(c, name, shaping) if shaping or name not in c.sources else None
             if kept is not None:
                 constants[name] = kept
             else:
@@ -123,8 +125,8 @@ def _inputs(c: Conversion, nodes: Sequence[OnnxOp]) -> tuple[list[str], dict[str
     return list(inputs), constants
 
 
-def _kept(c: Conversion, name: str) -> Any | None:
-    """A constant that stays inside of the layer: small integers, empty tensors, and types that layers cannot have."""
+def _kept(c: Conversion, name: str, shaping: bool) -> Any | None:
+    """A constant that stays inside of the layer: small integers and what is `shaping`, empty tensors, and types that layers cannot have."""
     from onnx import numpy_helper
 
     array = c.known(name)
@@ -134,7 +136,7 @@ def _kept(c: Conversion, name: str) -> Any | None:
         return ir.to_proto(c.tensors[name])
     if array is None or not is_numeric(array):
         return None
-    plain = array.dtype.kind == "f" and array.size > 0
+    plain = array.dtype.kind == "f" and array.size > 0 and not shaping
     return None if plain or array.size > MAX_EMBEDDED else numpy_helper.from_array(array, name)
 
 
@@ -206,7 +208,7 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
         shape = _shape(entry.type.tensor_type)
         if shape is None and known is not None:
             shape = known.shape
-        run = op.op_type in CONTROL_FLOW if shape is None else _leaves_out_windows(op)
+        run = op.op_type in CONTROL_FLOW if shape is None else _otherwise_in_runtime(op)
         if run:
             ran = _shapes_of_runs(model) if ran is None else ran
             shape = ran.get(entry.name, shape)
@@ -216,9 +218,14 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
     return types
 
 
-def _leaves_out_windows(op: OnnxOp) -> bool:
-    """Whether it pools without windows that begin in the padding at the end, which the shape inference of ONNX counts."""
-    return op.op_type in ("MaxPool", "AveragePool", "LpPool") and bool(op.attributes.get("ceil_mode"))
+def _otherwise_in_runtime(op: OnnxOp) -> bool:
+    """Whether the runtime may have other sizes than the shape inference of ONNX.
+
+    It pools without windows that begin in the padding at the end, and multiplies sizes and factors in float32.
+    """
+    if op.op_type in ("MaxPool", "AveragePool", "LpPool"):
+        return bool(op.attributes.get("ceil_mode"))
+    return op.op_type in SHAPING and not op.input(3)
 
 
 def _shapes_of_runs(model: Any) -> dict[str, tuple[Dim, ...]]:

@@ -29,7 +29,7 @@ def resize(c: Conversion, op: OnnxOp) -> None:
         raise UnsupportedError("before opset 11 a smaller image has its pixels from positions that are rounded up")
     if op.attribute("coordinate_transformation_mode", "") == "pytorch_half_pixel" and any(n == 1 for _, n in shrunk):
         raise UnsupportedError("pytorch_half_pixel samples a single pixel at another position than torch")
-    if not (whole and corners) and not nearest and not _exact(c, op, old_height, old_width):
+    if not (whole and corners) and not nearest and not _exact(c, op, kind.shape[2:], method):
         raise UnsupportedError("its factors are not ratios of sizes")
     if whole:
         params: dict[str, Value] = {"factor": Size2D(width // old_width, height // old_height)}
@@ -54,7 +54,7 @@ def _target(c: Conversion, op: OnnxOp, shape: tuple[int | Symbol, ...]) -> tuple
         if scales is None or tuple(scales[:2]) != (1.0, 1.0):
             raise UnsupportedError("its factors are not constant, or not of height and width only")
         wanted = tuple(
-            int(size * factor) if isinstance(size, int) else size
+            int(_resized(size, factor)) if isinstance(size, int) else size
             for size, factor in zip(shape[2:], scales[2:], strict=True)
         )
     if any(isinstance(size, Symbol) or size < 1 for size in wanted):
@@ -73,10 +73,19 @@ def _is_old(op: OnnxOp) -> bool:
     return op.op_type == "Upsample" or op.opset < 11
 
 
-def _exact(c: Conversion, op: OnnxOp, height: int, width: int) -> bool:
-    """Whether the factors, with which positions are computed, are the ratios of the sizes."""
+def _resized(size: int, factor: float) -> float:
+    """The size times the factor in float32, as ONNX Runtime has it: seven pixels are 0.7 of ten."""
+    return float(np.float32(size) * np.float32(factor))
+
+
+def _exact(c: Conversion, op: OnnxOp, sizes: Sequence[int | Symbol], method: str) -> bool:
+    """Whether the factors, with which positions are computed, are the ratios of the sizes; to float32 where pixels are mixed."""
     scales = () if op.input(3) else _scales(c, op) or ()
-    return all((size * factor).is_integer() for size, factor in zip((height, width), scales[2:], strict=False))
+    return all(
+        (size * factor if method == "nearest" else _resized(size, factor)).is_integer()
+        for size, factor in zip(sizes, scales[2:], strict=False)
+        if isinstance(size, int)
+    )
 
 
 def _same_positions(c: Conversion, op: OnnxOp, axes: Sequence[tuple[int, int]]) -> bool:
