@@ -105,9 +105,16 @@ class GraphBuilder:
         return sources
 
     def attach(
-        self, source: Source, activation: tuple[str, Mapping[str, Value]], weights: Mapping[str, NDArray[np.float32]]
+        self,
+        source: Source,
+        activation: tuple[str, Mapping[str, Value]],
+        weights: Mapping[str, NDArray[np.float32]],
+        origins: Sequence[str] = (),
     ) -> bool:
-        """Attach an activation to the layer of a tensor; nothing is done if it is not its first output, or has one already."""
+        """Attach an activation to the layer of a tensor; nothing is done if it is not its first output, or has one already.
+
+        `origins` are the names of its tensors in the original: without all of them the layer shares its weights with no other.
+        """
         layer = self.layers[source.layer]
         if source.port or layer.activation is not None:
             return False
@@ -120,8 +127,11 @@ class GraphBuilder:
         self.types[source] = after
         for key, array in weights.items():
             self.weights[WeightKey(layer.name, key)] = np.asarray(array, np.float32, order="C")
+        known = self._origins.pop(layer.name, ())
+        if len(known) == len(self._tensors[layer.name]) and len(origins) == len(weights) and all(origins):
+            self._origins[layer.name] = (*known, *origins)
         self._tensors[layer.name] += tuple(WeightKey(layer.name, key) for key in weights)
-        self._origins.pop(layer.name, None)
+        self.name_weights(layer.name, dict(zip(weights, origins, strict=False)))
         return True
 
     def name_weights(self, layer: str, origins: Mapping[str, str]) -> None:

@@ -28,13 +28,14 @@ DOCUMENT = ""  # the room of the layers that are in no template
 class ModuleClass:
     """A class whose modules are instances of a template even if there is only one.
 
-    `inputs` and `output` name the ports, `arguments` are the variables of the call around.
+    `inputs` and `output` name the ports, `arguments` are the variables of the call around, `result` the one it is assigned to.
     """
 
     name: str
     inputs: tuple[str, ...] = ()
     output: str = ""
     arguments: tuple[str, ...] = ()
+    result: str = ""
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ class _Replacement:
         around: dict[str, dict[str, Layer]] = defaultdict(dict)  # room -> last layer of an occurrence -> its instance
         for item in group:
             own = self.rooms[item.room]
-            instance = self._kept(item) or free_identifier(_label(item, own), self.taken[item.room])
+            instance = self._kept(item) or free_identifier(self._label(item), self.taken[item.room])
             params = {PARAMETER: name} | ({"shared_weights": "true"} if item.scope in shared else {})
             inputs = tuple(item.reads[place] for place in order)
             around[item.room][item.layers[-1]] = Layer(instance, INSTANCE, inputs=inputs, params=params)
@@ -233,13 +234,13 @@ class _Replacement:
         """Names that a template cannot have: shared weights are named after it, so that only their instances can have its name."""
         if not shared:
             return set(self.names)
-        top, taken = self.rooms[DOCUMENT], self.taken[DOCUMENT]
+        taken = self.taken[DOCUMENT]
         own: set[str] = set()
         others: set[str] = set()
         for item in group:
             if item.room == DOCUMENT:
                 kept = self._kept(item)
-                label = identifier(kept or _label(item, top))
+                label = identifier(kept or self._label(item))
                 free = bool(kept) or label not in taken
                 (own if item.scope in shared and free else others).add(label)
         return self.names | ((taken | others) - (own - others))
@@ -247,6 +248,11 @@ class _Replacement:
     def _kept(self, item: _Occurrence) -> str:
         """The name of a single layer if its instance can have it."""
         return "" if item.room == DOCUMENT and item.label in self.reserved else item.label
+
+    def _label(self, item: _Occurrence) -> str:
+        """A name for an instance: the variable of its result, or the path of its module."""
+        path, kind = item.scope[self.rooms[item.room].depth :], self.classes.get(item.scope)
+        return kind.result if kind is not None and kind.result and len(path) == 1 else "_".join(path)
 
     def _present(self, item: _Occurrence) -> _Occurrence:
         """The occurrence after what it reads became outputs of instances."""
@@ -423,11 +429,6 @@ def _inner_names(item: _Occurrence, room: _Room, taken: set[str]) -> list[str]:
         shared = "".join(letters[0] for letters in same)
         names = [name.removeprefix(shared[: shared.rfind("_") + 1]) for name in names]
     return [free_identifier(name, taken) for name in names]
-
-
-def _label(item: _Occurrence, room: _Room) -> str:
-    """A name for an instance: the path of its module."""
-    return "_".join(item.scope[room.depth :])
 
 
 def _short(name: str, scope: Scope) -> str:

@@ -217,6 +217,29 @@ def test_the_page_holds_everything(
     assert "B smooth PSNR (dB)" in reader.cells
 
 
+@pytest.mark.parametrize("noises", [(), ("gaussian:25/255",), ("gaussian:25/255", "salt_and_pepper:0.1")], ids=len)
+@pytest.mark.parametrize("images", [("0.png",), ("0.png", "1.png")], ids=len)
+def test_each_of_several_noises_is_above_its_table(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], images, noises
+) -> None:
+    """Each noise has a table with each image; a single one is the name of its column."""
+    (folder / "chosen").mkdir()
+    for name in images:
+        (folder / "chosen" / name).write_bytes((folder / "pictures" / name).read_bytes())
+    command = ["compare", folder / "same.xml", folder / "smooth.xml", "--images", folder / "chosen", "--threads", "1"]
+    monkeypatch.setattr("sys.argv", ["layerwright", *map(str, command), *(t for n in noises for t in ("--noise", n))])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert not stop.value.code
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line in noises] == (list(noises) if len(noises) > 1 else [])
+    assert sum(line.startswith("┏") for line in lines) == max(1, len(noises))
+    for name in images:
+        assert sum(line.startswith(f"│ {name}") for line in lines) == max(1, len(noises))
+    heads = [at for at, line in enumerate(lines) if line in noises]
+    assert [lines[at + 1][:1] for at in heads] == ["┏"] * len(heads), "the noise is above its table"
+
+
 @pytest.mark.parametrize(
     ("names", "changes", "code"),
     [

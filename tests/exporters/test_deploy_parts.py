@@ -412,6 +412,17 @@ def test_a_model_with_its_ends_in_another_order_is_another_one(tmp_path, which):
             assert report.path.read_bytes() == before
 
 
+def test_the_types_of_inputs_and_outputs_are_those_of_their_arrays(tmp_path):
+    """Of arrays in numpy, not of what a file stores them as."""
+    types = ("float32", "float16", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")
+    layers = [layer(f"x_{kind}", "tensor_input", shape="2", dtype=kind) for kind in types]
+    layers += [layer(f"y_{kind}", "output", f"x_{kind}") for kind in types]
+    graph = Graph(layers, name="types")
+    interface = interface_of(export_onnx(graph, REGISTRY, Weights(), tmp_path / "types.onnx"), graph, REGISTRY)
+    assert {entry.layer: entry.dtype for entry in interface.inputs} == {f"x_{kind}": kind for kind in types}
+    assert {entry.layer: entry.dtype for entry in interface.outputs} == {f"y_{kind}": kind for kind in types}
+
+
 # --- sizes of TensorRT engines --------------------------------------------------------------------------------------
 
 

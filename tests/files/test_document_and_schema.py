@@ -97,16 +97,17 @@ def test_the_schema_is_heard_in_a_line_with_a_warning() -> None:
     assert found.graph is None
 
 
-def test_the_schema_names_every_line_that_breaks_it() -> None:
+@pytest.mark.parametrize("encoding", ["UTF-8", "ISO-8859-1", "UTF-16", "windows-1252"])
+def test_the_schema_names_every_line_that_breaks_it(encoding: str) -> None:
     lines = [
-        '<?xml version="1.0"?>',
-        f'<{ROOT} name="n" version="1.0">',
+        f'<?xml version="1.0" encoding="{encoding}"?>',
+        f'<{ROOT} name="größer" version="1.0">',
         '\t<Layer name="a" type="input" edit_pos="0,0" />',
         '\t<Layer name="b" edit_pos="0,0" />',
         '\t<Layer type="relu" edit_pos="0,0" />',
         f"</{ROOT}>",
     ]
-    found = check_schema("\n".join(lines).encode())
+    found = check_schema("\n".join(lines).encode(encoding))
     assert [each.line for each in found] == [2, 4, 5, 5]
     named = ["'version'", "'type' is required", "'name' is required", "'layerByName'"]
     assert all(name in each.message for name, each in zip(named, found, strict=True))

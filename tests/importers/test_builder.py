@@ -246,25 +246,32 @@ def test_an_activation_is_attached_to_the_layer_of_its_input(registry: Registry)
     assert [key.layer for key in builder.weights] == [conv.layer] * 2
 
 
-def test_calls_of_a_layer_share_weights_only_without_an_attached_one(registry: Registry) -> None:
-    """The names of the originals are those of all tensors, so that a slope without a name is not left out."""
+def test_calls_of_a_layer_share_weights_if_all_their_tensors_have_the_same_names(registry: Registry) -> None:
+    """Those of an attached activation too, so that a slope without a name is not left out."""
+    slope = ("prelu", {"per_channel": False}), {"activation_slope": np.array([0.5])}
+    relu: tuple[Any, dict[str, Any]] = ("relu", {}), {}
 
-    def shared(attach: bool, names: list[str]) -> bool:
+    def shared(names: list[str], attached: tuple[Any, dict[str, Any]] | None = None, *others: list[str]) -> bool:
         builder, x = builder_with_image(registry)
-        for _ in range(2):
+        for number in range(2):
             weights = {"kernel": np.ones((3, 3, 1, 1)), "bias": np.zeros(3)}
             params = {"features": 3, "kernel": Size2D(1, 1)}
             (x,) = builder.add("convolution", [x], params, name="c", weights=weights, origins=names)
-            if attach:
-                builder.attach(x, ("prelu", {"per_channel": False}), {"activation_slope": np.array([0.5])})
+            if attached is not None:
+                builder.attach(x, *attached, *([others[number]] if others else []))
         builder.add("output", [x], name="y", exact=True)
         graph, _ = builder.finish()
         return any(layer.params.get("shared_weights") == "true" for layer in graph)
 
-    assert shared(False, ["k", "b"])
-    assert not shared(True, ["k", "b"])
-    assert not shared(False, ["k", ""])
-    assert not shared(False, [])
+    assert shared(["k", "b"])
+    assert shared(["k", "b"], relu)
+    assert shared(["k", "b"], slope, ["s"], ["s"])
+    assert not shared(["k", "b"], slope, ["s"], ["t"])
+    assert not shared(["k", "b"], slope)
+    assert not shared(["k", "b"], slope, [""], [""])
+    assert not shared(["k", ""], slope, ["s"], ["s"])
+    assert not shared(["k", ""])
+    assert not shared([])
 
 
 def test_boxes_are_as_large_as_names_and_ports_and_deeper_for_smaller_images(registry: Registry) -> None:

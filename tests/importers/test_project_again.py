@@ -197,6 +197,48 @@ def test_the_inputs_of_templates_come_back_in_every_order(tmp_path: Path) -> Non
         assert found.graph.templates[template.name].inputs == template.inputs
 
 
+@pytest.mark.parametrize("nested", [False, True], ids=["plain", "with a template inside"])
+@pytest.mark.parametrize("last", ["", "own", "shared"], ids=["", "another one", "a third call"])
+@pytest.mark.parametrize("function", ["", "tanh", "prelu"])
+def test_instances_that_share_their_weights_come_back(nested: bool, last: str, function: str, tmp_path: Path) -> None:
+    """Also where every learned layer has an activation in its statement; instances have the names of their results."""
+
+    def conv(name: str, source: str) -> Layer:
+        spec = ActivationSpec(function, {}) if function else None
+        return Layer(name, "convolution", inputs=(Source(source),), params={"features": "4"}, activation=spec)
+
+    def instance(name: str, source: str, template: str, shared: bool = False) -> Layer:
+        return Layer(
+            name,
+            "template",
+            inputs=(Source(source),),
+            params={"template": template} | ({"shared_weights": "true"} if shared else {}),
+        )
+
+    def end(source: str) -> Layer:
+        return Layer("y", "template_output", inputs=(Source(source),))
+
+    x = Layer("x", "template_input")
+    inner = Template("inner", (x, conv("k", "x"), end("k")))
+    block = Template(
+        "block", (x, instance("use", "x", "inner") if nested else conv("use", "x"), conv("c", "use"), end("c"))
+    )
+    layers = [Layer("in_", "input", params={"dims": "6x5x4"}), instance("one", "in_", "block", True)]
+    layers += [Layer("half", "scale_shift", inputs=(Source("one"),), params={"scale": "0.5"})]
+    layers += [instance("two", "half", "block", True)]
+    layers += [instance("three", "two", "block", last == "shared")] if last else []
+    layers += [Layer("out", "output", inputs=(Source(layers[-1].name),))]
+    graph = Graph(layers, templates=[inner, block] if nested else [block])
+    found, _ = again(graph, REGISTRY, tmp_path)
+    assert shown(list(found.graph)) == shown(list(graph))
+    assert [layer.params.get("shared_weights", "") for layer in found.graph if layer.type == "template"] == [
+        layer.params.get("shared_weights", "") for layer in layers if layer.type == "template"
+    ]
+    assert found.weights.tensors.keys() == required_weights(Inference(graph, REGISTRY)).keys()
+    assert found.report.warnings == ()
+    assert generate_source(found.graph, REGISTRY, "Net") == (tmp_path / "model.py").read_text()
+
+
 @pytest.mark.parametrize("kernel", ["4x2", "2x4", "1x6"])
 def test_a_border_in_the_statement_of_a_convolution_belongs_to_it(kernel: str, tmp_path: Path) -> None:
     """PyTorch has no "same" for even kernels: rows and columns get another border, and each end of them."""

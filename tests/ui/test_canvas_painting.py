@@ -870,3 +870,22 @@ def test_lines_of_a_name_are_inside_its_block(qapp, name, zoom):
             assert whole == name or cut or len(whole) < 2  # where there is hardly any room
             if metrics.horizontalAdvance(name) <= width - 2 * node_paint.EDGE / zoom - 1:
                 assert lines == (name,)
+
+
+@pytest.mark.parametrize(("name", "lines"), [("Hd", 1), ("Hdddddd.Hdddddd", 2)])
+@pytest.mark.parametrize("block", [QRectF(20, 10, 96, 64), QRectF(60, 90, 96, 96)], ids=["above", "below"])
+def test_the_lines_of_a_name_are_below_each_other_in_the_middle_of_the_block(qapp, name, lines, block):
+    font, metrics = node_paint.name_font(1.0)
+    assert len(node_paint.name_lines(block.width(), block.height(), name, 1.0)) == lines
+    image = QImage(240, 240, QImage.Format.Format_ARGB32)
+    image.fill(Qt.GlobalColor.transparent)
+    painter = QPainter(image)
+    node_paint.paint_name(painter, block, name, 1.0)
+    painter.end()
+    inked = [y for y in range(240) if any(image.pixelColor(x, y).alpha() > 96 for x in range(240))]
+    columns = [x for x in range(240) if any(image.pixelColor(x, y).alpha() > 96 for y in range(240))]
+    letter = metrics.tightBoundingRect("Hd").height()
+    step = font.pixelSize() * node_paint.SPACING
+    assert inked[-1] - inked[0] + 1 == pytest.approx(letter + (lines - 1) * step, abs=2.5)
+    assert (inked[0] + inked[-1] + 1) / 2 == pytest.approx(block.center().y(), abs=2.5)
+    assert (columns[0] + columns[-1] + 1) / 2 == pytest.approx(block.center().x(), abs=2)

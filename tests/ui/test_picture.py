@@ -25,6 +25,7 @@ from app.ui.canvas import network_image
 from app.ui.canvas.canvas import Canvas
 from app.ui.canvas.network_image import ImageOptions, drawn, drawn_area, save
 from app.ui.document.document import Document
+from app.ui.document.template_view import ScopeStep, TemplateView
 from app.ui.engine.context import Context
 from app.ui.shell.export import picture as picture_module
 from app.ui.shell.export.picture import PictureDialog
@@ -34,6 +35,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.graph.edits import Edit
 from designer.graph.graph import Graph
 from designer.graph.model import FOLDED, Frame, Layer, Source
+from designer.graph.template import Template
 from designer.operators.registry import default_registry
 
 pytestmark = pytest.mark.gui
@@ -256,6 +258,21 @@ def test_only_a_part(document):
     with drawn(document, ImageOptions()) as framed, drawn(document, ImageOptions(names=names)) as same:
         assert framed.area.right() > 9000 > whole.area.right()
         assert same.area == part.area  # frames belong to the whole network
+
+
+def test_the_inside_of_a_template_is_a_picture_of_its_own(qapp, tmp_path):
+    inner = [Layer("x", "template_input"), Layer("y", "template_output", (900, 700), inputs=(Source("x"),))]
+    template = Template("block", inner)
+    far = Layer("b", "template", (5000, 0), inputs=(Source("in"),), params={"template": "block"})
+    document = Document(Graph([Layer("in", "input"), far], templates=[template]), default_registry())
+    view = TemplateView(document, ScopeStep("b", "block"))
+    names = {}
+    for which, shown in (("file", document), ("template", view)):
+        save(shown, tmp_path / "a.svg", ImageOptions())
+        names[which] = {text for text in ("in", "b", "x", "y") if f">{text}<" in (tmp_path / "a.svg").read_text()}
+        save(shown, tmp_path / "a.png", ImageOptions(scale=1.0))
+        assert (QImage(str(tmp_path / "a.png")).width() > 5000) is (which == "file")
+    assert names == {"file": {"in", "b"}, "template": {"x", "y"}}
 
 
 @pytest.mark.parametrize(

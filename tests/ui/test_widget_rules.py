@@ -438,6 +438,23 @@ def test_which_generation_is_collected(qapp, monkeypatch, counts, generation) ->
     assert len(qapp.findChildren(garbage.GarbageCollector)) == 1
 
 
+def test_python_collects_no_garbage_by_itself_where_a_window_is(qapp, monkeypatch) -> None:
+    """In another thread it would delete widgets; a timer of the application does it."""
+    (installed,) = qapp.findChildren(garbage.GarbageCollector)
+    was_enabled, started = gc.isenabled(), []
+    monkeypatch.setattr(garbage.GarbageCollector, "startTimer", lambda self, milliseconds: started.append(milliseconds))
+    installed.setParent(None)
+    gc.enable()
+    try:
+        garbage.install(qapp)
+        (made,) = qapp.findChildren(garbage.GarbageCollector)
+        assert (gc.isenabled(), started) == (False, [garbage.INTERVAL])
+    finally:
+        (gc.enable if was_enabled else gc.disable)()
+    made.setParent(None)
+    installed.setParent(qapp)
+
+
 # --- expressions -----------------------------------------------------------------------------------------------------
 
 

@@ -327,9 +327,9 @@ class Conversion:
         tensors = dict(weights or {})
         if self.current is not None and self.current.attached and self._same_statement(x.source):
             arrays = {key: constant.array() for key, constant in tensors.items()}
-            if self.builder.attach(x.source, (type, params or {}), arrays):
+            names = [constant.name for constant in tensors.values()]
+            if self.builder.attach(x.source, (type, params or {}), arrays, names):
                 self.made.append(x.source.layer)
-                self.builder.name_weights(x.source.layer, {key: item.name for key, item in tensors.items()})
                 return self.wrap(x.source, shape)
         return self.layer("activation", [x], activation=(type, params or {}), weights=tensors, shape=shape)
 

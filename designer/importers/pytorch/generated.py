@@ -85,8 +85,13 @@ def read_code(module: torch.nn.Module, nodes: Sequence[Node]) -> GeneratedCode:
         for depth in range(1, len(scope) + 1):
             kind = known.get(".".join(path[:depth]))
             if kind is not None and kind.template and depth <= len(frames):
-                arguments = _arguments(frames[depth - 1], path[depth - 1])
-                found.classes[scope[:depth]] = ModuleClass(kind.template, kind.inputs, kind.output, arguments)
+                frame = frames[depth - 1]
+                assigned = _TARGET.match(frame.code)
+                result = assigned[1] if assigned is not None else ""
+                if not kind.output:  # its results are taken out of this variable
+                    result = result.removesuffix("_part")
+                arguments = _arguments(frame, path[depth - 1])
+                found.classes[scope[:depth]] = ModuleClass(kind.template, kind.inputs, kind.output, arguments, result)
         target = _TARGET.match(frames[-1].code) if frames else None
         if ".".join(path) in known and target is not None:
             statement = Statement(scope, frames[-1].line)

@@ -88,6 +88,13 @@ def with_number(c: Conversion, item: Any, operation: str, value: float) -> Value
     if operation == "divide" and _power_of_two(value):
         scaled = (1 / value, 0.0)
     if scaled is not None and x.dtype.is_float and 2 <= len(axes_of(x.shape)) <= 5:
+        if operation in ("add", "subtract") and (part := c.part(x, "scale_shift")) is not None:
+            factor, before = (float(part.params.get(key, usual)) for key, usual in (("scale", "1"), ("shift", "0")))
+            if not before and part.params.get("learned", "false") == "false":
+                x, scaled = (
+                    c.take(part),
+                    (factor, scaled[1]),
+                )  # a number times the tensor in the same statement of generated code
         return c.layer("scale_shift", [x], {"scale": float(scaled[0]), "shift": float(scaled[1])}, shape=x.shape)
     if operation == "power" and value in (2, 0.5):
         return c.layer("unary", [x], {"function": "square" if value == 2 else "sqrt"}, shape=x.shape)
