@@ -15,6 +15,7 @@ from designer.graph.diagnostics import DiagnosticError
 from designer.importers.pytorch.importing import import_module
 from designer.importers.pytorch.original import TorchOriginal
 from designer.operators.registry import Registry
+from exporters.pytorch import generate_source
 
 
 class Calls(nn.Module):
@@ -78,6 +79,18 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "norm of order 1": lambda x, m: torch.linalg.vector_norm(x, 1, 2),
     "cumsum": lambda x, m: x.cumsum(1),
     "argmax": lambda x, m: x.argmax(1).float(),
+    "one-hot classes": lambda x, m: F.one_hot(x.argmax(1), 3).transpose(1, 2) * x[:, :1],
+    "scatter": lambda x, m: x.scatter(2, x.topk(2).indices, x[:, :, :2] * 3),
+    "scatter_add": lambda x, m: x.scatter_add(1, x.argmax(1, keepdim=True), x[:, :1]),
+    "scatter_reduce": lambda x, m: x.scatter_reduce(-1, x.argmax(2, keepdim=True), x[:, :, 1:2], "amax"),
+    "a number for what is none": lambda x, m: torch.where(torch.isnan(torch.log(x - 0.5)), 7.0, x),
+    "infinite values": lambda x, m: torch.where(torch.isinf(1 / (x - x)), x, 0.0),
+    "infinite values of one sign": lambda x, m: (1 / (0 * x)).isposinf() * x - (-1 / (0 * x)).isneginf() * 3 * x,
+    "bits of integers": lambda x, m: ((x * 90).long() & 12 | 32 ^ (x * 7).long()).float(),
+    "inverted bits": lambda x, m: (~(x * 90).int()).float(),
+    "integers and a number": lambda x, m: ((x * 9).long() >= 4) * x,
+    "integers and a fraction": lambda x, m: ((x * 9).long() < 3.5) * x,
+    "a crop that starts at a computed place": lambda x, m: x.narrow(2, (torch.tensor(x.shape[2]) - 2) // 2, 2),
     "largest of an axis": lambda x, m: x.max(1).values,
     "smallest of an axis, place": lambda x, m: x.min(2, keepdim=True).indices.float(),
     "where with a number": lambda x, m: torch.where(x > 0.5, x, -2.0),
@@ -225,6 +238,56 @@ def test_what_layers_do_not_compute_is_kept_as_a_call(name: str, registry: Regis
     check_call(f"kept: {name}", found, registry)
     if name == "an infinite order":
         assert report.max_rel_difference == 0
+
+
+class Unpools(nn.Module):
+    """Two levels of pooling whose places the way up reads, as SegNet does."""
+
+    def __init__(self, window: tuple[int, int], **options: int) -> None:
+        super().__init__()
+        self.first, self.second, self.last = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 4, 1), nn.Conv2d(4, 3, 1)
+        self.pool, self.unpool = nn.MaxPool2d(window, return_indices=True, **options), nn.MaxUnpool2d(window, **options)
+
+    def forward(self, image: Tensor) -> Tensor:
+        first, where = self.pool(self.first(image))
+        second, deeper = self.pool(self.second(first))
+        found: Tensor = self.last(self.unpool(self.unpool(second, deeper), where))
+        return found
+
+
+@pytest.mark.parametrize("window", [(2, 2), (2, 3)])
+def test_an_unpooling_reads_the_image_that_was_pooled(window: tuple[int, int], registry: Registry) -> None:
+    found = import_module(
+        Unpools(window).eval(), [torch.rand(2, 3, 8, 16 if window == (2, 2) else 18)], registry
+    ).verified(registry)
+    report = found.report
+    assert (report.opaque, report.size_note) == (0, "")
+    assert report.max_rel_difference is not None
+    assert report.max_rel_difference <= 1e-5
+    unpoolings = [[str(source) for source in layer.inputs] for layer in found.graph if layer.type == "unpooling"]
+    assert unpoolings == [["pool_2", "second"], ["unpool", "first"]]
+    assert len({case.inputs["image"][2:] for case in report.cases}) == (2 if window == (2, 2) else 1), "also at 40 x 48"
+
+
+def test_an_unpooling_that_no_layer_does_is_kept_and_names_why(registry: Registry) -> None:
+    report = import_module(Unpools((2, 2), stride=1).eval(), [torch.rand(1, 3, 8, 8)], registry).report
+    assert report.opaque == 2
+    assert all("windows" in item.reason for item in report.outcomes if item.outcome == "opaque")
+
+
+def test_calls_that_are_kept_with_other_arguments_are_classes_of_their_own(registry: Registry) -> None:
+    """So the document can be exported."""
+
+    def calls(x: Tensor, m: Tensor) -> Tensor:
+        return x.renorm(2, 2, 0.5) + x.renorm(2, 1, 0.25) + x.renorm(2, 2, 0.5) * 2
+
+    found = import_module(Calls(calls).eval(), [torch.rand(3, 2, 4)], registry).verified(registry)
+    kept = [layer.params["class_name"] for layer in found.graph if layer.type == "custom"]
+    assert sorted(kept) == ["Renorm", "Renorm", "Renorm2"]
+    assert found.report.max_rel_difference is not None
+    assert found.report.max_rel_difference <= 1e-5
+    source = generate_source(found.graph, registry, "Net")
+    assert source.count("class Renorm(") == source.count("class Renorm2(") == 1
 
 
 def test_a_result_with_the_batch_merged_makes_the_batch_fixed(registry: Registry) -> None:

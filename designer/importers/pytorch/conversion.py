@@ -122,6 +122,19 @@ class Repeated:
         return (*shape[: self.axis], None, *shape[self.axis + 1 :]), dtype
 
 
+@dataclass(frozen=True, slots=True)
+class Maxima:
+    """Where the largest values of the windows of `image` are. Only an unpooling reads it: no layer holds the places."""
+
+    image: Value
+    window: tuple[int, int]  # height, width
+    shape: tuple[Size, ...]
+
+    def traced(self) -> Traced:
+        """Its shape and element type in the trace."""
+        return Value(self.image.source, self.shape, DataType.INT64).traced()
+
+
 def is_empty(item: Any) -> bool:
     """Whether it is a tensor without values."""
     return isinstance(item, Value | Constant | Repeated) and 0 in item.traced()[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -350,6 +351,8 @@ class Steps:
         ]
         mark = c.builder.mark()
         try:
+            if len(sources) < len(node.all_input_nodes):
+                raise UnsupportedError("no layer holds one of its arguments")
             made = custom_layer(c, step, sources)
             c.values[node.name] = made
             if is_write(node):
@@ -492,9 +495,7 @@ def custom_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Valu
     if wanted[:1] == [Merged()]:
         order = sorted(range(len(values)), key=lambda number: values[number].shape[:1] != (Merged(),))
         values, names = [values[number] for number in order], [names[number] for number in order]
-    title = "".join(part.capitalize() for part in step.op.split("_")) or "Call"
-    arguments = ", ".join(["self", *names])
-    source = f"class {title}(nn.Module):\n    def forward({arguments}):\n        return {step.text}\n"
+    title, source = _call_source(c, step, names)
     params: dict[str, Param] = {"source": source, "class_name": title, "input_count": len(values)}
     first = axes_of(values[0].shape)
     if tuple(wanted) and axes_of(wanted) == first:
@@ -505,6 +506,22 @@ def custom_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Valu
             raise UnsupportedError("its result has no batch")
         params |= {"result": "shape", "shape": sizes}
     return c.layer("custom", values, params, shape=wanted)
+
+
+def _call_source(c: Conversion, step: TraceNode, names: Sequence[str]) -> tuple[str, str]:
+    """The name and the text of a class that makes the call; another call of the operator has another name."""
+    known = {
+        layer.params["class_name"]: layer.params["source"]
+        for layer in c.builder.layers.values()
+        if layer.type == "custom"
+    }
+    title, arguments = "".join(part.capitalize() for part in step.op.split("_")) or "Call", ", ".join(["self", *names])
+    for number in count(1):
+        name = title if number == 1 else f"{title}{number}"
+        source = f"class {name}(nn.Module):\n    def forward({arguments}):\n        return {step.text}\n"
+        if known.get(name, source) == source:
+            return name, source
+    raise AssertionError
 
 
 def opaque_layer(c: Conversion, step: TraceNode, sources: Sequence[Any]) -> Any:

@@ -162,6 +162,8 @@ def compare(c: Conversion, node: TraceNode) -> Value:
         x = c.value(node.get("self"))
         if isinstance(other, float) and not x.dtype.is_float:
             x = c.typed(x, DataType.FLOAT32)
+        if not x.dtype.is_float and x.dtype is not DataType.BOOL:
+            return c.layer("compare", [x, number(c, other, x.dtype)], {"operation": operation}, shape=x.shape)
         return c.layer("compare", [x], {"operation": operation, "value": float(other)}, shape=x.shape)
     values, shape = aligned(c, node.get("self"), other)
     return c.layer("compare", _same_type(c, values), {"operation": operation}, shape=shape)
@@ -173,10 +175,29 @@ def compare(c: Conversion, node: TraceNode) -> Value:
 )  # fmt: skip
 def logical(c: Conversion, node: TraceNode) -> Value:
     operands = [item for item in (node.get("self"), node.get("other")) if item is not None]
-    values, shape = aligned(c, *operands)
-    if any(value.dtype is not DataType.BOOL for value in values):
+    tensors = [item for item in operands if isinstance(item, _TENSORS)]
+    kind = c.value(tensors[0]).dtype
+    values, shape = aligned(c, *(item if isinstance(item, _TENSORS) else number(c, item, kind) for item in operands))
+    operation = node.op.strip("_").rpartition("_")[2]
+    if all(value.dtype is DataType.BOOL for value in values):
+        return c.layer("logical", values, {"operation": operation}, shape=shape)
+    if node.op.startswith("logical"):
         raise UnsupportedError("its inputs are not boolean")
-    return c.layer("logical", values, {"operation": node.op.strip("_").rpartition("_")[2]}, shape=shape)
+    return c.layer("bitwise", values, {"operation": operation}, shape=shape)
+
+
+_NUMBER_CHECKS = {
+    "isnan": "nan",
+    "isinf": "infinite",
+    "isposinf": "positive_infinite",
+    "isneginf": "negative_infinite",
+}
+
+
+@converts(*_NUMBER_CHECKS)
+def number_check(c: Conversion, node: TraceNode) -> Value:
+    x = c.value(node.get("self"))
+    return c.layer("number_check", [x], {"test": _NUMBER_CHECKS[node.op]}, shape=x.shape)
 
 
 @converts("where")

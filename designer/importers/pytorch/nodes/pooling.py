@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from designer.graph.types import Size2D
-from designer.importers.pytorch.conversion import Conversion, TraceNode, UnsupportedError, Value
+from designer.importers.pytorch.conversion import Conversion, Maxima, TraceNode, UnsupportedError, Value
 from designer.importers.pytorch.nodes.learned import each
 from designer.importers.pytorch.nodes.table import converts
 from designer.operators.params import Value as Param
@@ -41,6 +41,21 @@ def pooling(c: Conversion, node: TraceNode) -> Value:
         params["divisor_override"] = int(node.get("divisor_override", 0))
     made = c.layer("pooling", [x], params)
     return c.layer("squeeze", [made], {"axes": (2,)}) if flat else made
+
+
+@converts("max_pool2d_with_indices")
+def pooling_with_places(c: Conversion, node: TraceNode) -> tuple[Value, Maxima]:
+    made, image, (height, width) = pooling(c, node), c.plain(node.get("self")), each(node.get("kernel_size"), 2)
+    return made, Maxima(image, (height, width), made.shape)
+
+
+@converts("max_unpool2d")
+def unpooling(c: Conversion, node: TraceNode) -> Value:
+    places = node.get("indices")
+    if not isinstance(places, Maxima):
+        raise UnsupportedError("its indices are not those of a pooling")
+    height, width = places.window
+    return c.layer("unpooling", [c.plain(node.get("self")), places.image], {"size": Size2D(width, height)})
 
 
 @converts("adaptive_avg_pool2d", "adaptive_max_pool2d", "adaptive_avg_pool1d", "adaptive_max_pool1d")

@@ -283,16 +283,23 @@ def sliced(c: Conversion, x: Value, place: int, start: int, end: int, step: int 
     return c.layer("slice", [x], params, shape=(*x.shape[:place], len(kept), *x.shape[place + 1 :]))
 
 
+def _whole(item: Any) -> Any:
+    """A tensor of one known whole number as that number; anything else as it is."""
+    known = isinstance(item, Constant) and item.tensor.numel() == 1 and not item.tensor.is_floating_point()
+    return int(item.tensor.item()) if known else item
+
+
 @converts("slice", "narrow")
 def cut(c: Conversion, node: TraceNode) -> Value:
     x = c.value(node.get("self"))
     place = x.place(node.get("dim", 0))
-    start, step = node.get("start", 0), node.get("step", 1)
-    end = node.get("end", _FAR)
-    if node.op == "narrow":
-        end = start + node.get("length") or _FAR  # -1 and its 1 element are the end
-    if not all(isinstance(number, int) for number in (start, end, step)):
+    start, step, end, length = (
+        _whole(node.get(name, usual)) for name, usual in (("start", 0), ("step", 1), ("end", _FAR), ("length", 0))
+    )
+    if not all(isinstance(number, int) for number in (start, end, step, length)):
         raise BatchError("its bounds depend on the batch")
+    if node.op == "narrow":
+        end = start + length or _FAR  # -1 and its 1 element are the end
     return sliced(c, x, place, start, end, step)
 
 
@@ -434,6 +441,30 @@ def fold(c: Conversion, node: TraceNode) -> Value:
     blocks = c.reshaped(x, (x.shape[0], channels, down, across, height // down, width // across))
     image = c.permuted(blocks, (0, 1, 4, 2, 5, 3))
     return c.reshaped(image, (x.shape[0], channels, height, width))
+
+
+_SCATTERED = {"scatter": "none", "scatter_add": "add"}
+_COMBINED = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
+
+
+@converts(*_SCATTERED, "scatter_reduce")
+def scatter(c: Conversion, node: TraceNode) -> Value:
+    x, places, updates = (c.value(node.get(name)) for name in ("self", "index", "src"))
+    reduction = _SCATTERED.get(node.op) or _COMBINED.get(str(node.get("reduce")))
+    if reduction is None or not node.get("include_self", True) or node.get("reduce") not in (None, *_COMBINED):
+        raise UnsupportedError("it combines values in another way")
+    params: dict[str, Param] = {"axis": x.axis(x.place(node.get("dim"))), "reduction": reduction}
+    return c.layer("scatter", [x, places, updates], params, shape=x.shape)
+
+
+@converts("one_hot")
+def one_hot(c: Conversion, node: TraceNode) -> Value:
+    index, (shape, dtype) = c.value(node.get("self")), node.shapes[0]
+    depth = shape[-1]
+    if not isinstance(depth, int):
+        raise UnsupportedError("the number of its classes is not known")
+    made = c.layer("one_hot", [index], {"depth": depth}, shape=(*index.shape, depth))
+    return c.typed(made, dtype)
 
 
 @converts("gather")
