@@ -202,17 +202,17 @@ def number_check(c: Conversion, node: TraceNode) -> Value:
 
 @converts("ones_like", "zeros_like", "full_like")
 def filled(c: Conversion, node: TraceNode) -> Constant | Repeated:
-    """One value as a constant. What is float32 and has the batch is kept as a call, which follows the module to other sizes."""
+    """One value as a constant. Where the batch is open, what is float32 and has it is kept as a call, which follows other sizes."""
     import torch
 
     shape, dtype = node.shapes[0]
     value = node.get("fill_value", 1 if node.op == "ones_like" else 0)
     sizes = [1 if size is None else size for size in shape if not isinstance(size, Merged)]
-    called = dtype is DataType.FLOAT32 and None in shape
-    if called or dtype is None or not isinstance(value, bool | int | float) or shape.count(None) > 1:
+    called = dtype is DataType.FLOAT32 and (None in shape or c.batch is None)
+    known = dtype is not None and isinstance(value, bool | int | float) and shape.count(None) <= 1
+    if called or not known or len(sizes) < len(shape):
         raise UnsupportedError("it has the size of another tensor")
-    if len(sizes) < len(shape):
-        raise BatchError("the batch is merged with other axes")
+    assert dtype is not None
     made = Constant(torch.full(sizes, value, dtype=getattr(torch, dtype.value)))
     return Repeated(made, shape.index(None)) if None in shape else made
 
