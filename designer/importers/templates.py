@@ -5,9 +5,10 @@ Each instance has weights of its own; calls of one module share a set.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from graphlib import CycleError, TopologicalSorter
 from itertools import takewhile
 
 import msgspec
@@ -88,11 +89,24 @@ class _Room:
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The instances around a layer of the original, and the prefix of the names of its weights."""
+class _Step:
+    """One of the instances around a layer of the original, from the outside."""
 
-    path: str = ""
-    owner: str = ""
+    instance: str
+    template: str
+    shared: bool
+
+
+def _path(steps: Sequence[_Step]) -> str:
+    return "".join(f"{step.instance}." for step in steps)
+
+
+def _owner(steps: Sequence[_Step]) -> str:
+    """The prefix of the names of weights: shared ones are named after their template."""
+    owner = ""
+    for step in steps:
+        owner = f"{step.template}." if step.shared else f"{owner}{step.instance}."
+    return owner
 
 
 @dataclass(frozen=True)
@@ -124,9 +138,8 @@ class _Replacement:
                 {name: item.origins for name, item in tensors.items() if item.origins},
             )
         }
-        self.places = {name: _Place() for name in layers}
+        self.places: dict[str, tuple[_Step, ...]] = dict.fromkeys(layers, ())
         self.present: dict[tuple[str, str], list[str]] = {(DOCUMENT, name): [name] for name in layers}
-        self.counts: dict[str, int] = {}
         self.single = {DOCUMENT}  # rooms whose layers have one set of weights
         self.names: set[str] = set()
         self.reserved = {
@@ -138,19 +151,23 @@ class _Replacement:
         found = True
         while found:
             found = False
-            for group, shared in list(self._groups()):
-                self._apply(group, shared)
-                found = True
+            for whole, shared in list(self._groups()):
+                group = self._without_loops(whole)
+                if group == whole or len(group) > 1:
+                    self._apply(group, shared & {item.scope for item in group})
+                    found = True
         top = self.rooms[DOCUMENT]
         inner = {old: name for (room, name), olds in self.present.items() if room != DOCUMENT for old in olds}
         rooms = {name: room for name, room in self.rooms.items() if name != DOCUMENT}
+        everywhere = (layer for room in self.rooms.values() for layer in room.layers.values())
+        counts = Counter(layer.params[PARAMETER] for layer in everywhere if layer.type == INSTANCE)
         return Templated(
             top.layers,
             top.scopes,
             [Template(name, tuple(room.layers.values())) for name, room in rooms.items()],
-            {old: f"{self.places[old].path}{name}" for old, name in inner.items()},
-            {old: f"{self.places[old].owner}{name}" for old, name in inner.items()},
-            self.counts,
+            {old: f"{_path(self.places[old])}{name}" for old, name in inner.items()},
+            {old: f"{_owner(self.places[old])}{name}" for old, name in inner.items()},
+            {name: counts[name] for name in rooms},
             top.renamed,
         )
 
@@ -191,6 +208,16 @@ class _Replacement:
         if rest:
             yield rest, frozenset()
 
+    def _without_loops(self, group: list[_Occurrence]) -> list[_Occurrence]:
+        """Those that can become instances together, next to those that exist: as one layer, each has all that any part of it reads."""
+        if not _has_loop(self.rooms, group):
+            return group
+        kept: list[_Occurrence] = []
+        for item in group:
+            if not _has_loop(self.rooms, [*kept, item]):
+                kept.append(item)
+        return kept
+
     # --- replacement -----------------------------------------------------------------------------------------------
 
     def _apply(self, group: Sequence[_Occurrence], shared: frozenset[Scope]) -> None:
@@ -207,7 +234,6 @@ class _Replacement:
         inner = _inner_names(first, room, {*ports, *ends})
         self.rooms[name] = self._room(first, room, inner, [first.reads[place] for place in order], ports, ends)
         self.taken[name] = {*ports, *ends, *inner}
-        self.counts[name] = len(group)
         owned = [item for item in group if item.scope not in shared]
         if len(owned) + bool(shared) == 1 and self.single.issuperset(item.room for item in group):
             self.single.add(name)
@@ -260,12 +286,23 @@ class _Replacement:
         return replace(item, reads=tuple(renamed.get(source, source) for source in item.reads))
 
     def _move(self, item: _Occurrence, instance: str, template: str, inner: Sequence[str], shared: bool) -> None:
+        step, layers = _Step(instance, template, shared), self.rooms[item.room].layers
         for name, short in zip(item.layers, inner, strict=True):
             for old in self.present.pop((item.room, name), ()):
-                place = self.places[old]
-                owner = f"{template}." if shared else f"{place.owner}{instance}."
-                self.places[old] = _Place(f"{place.path}{instance}.", owner)
+                self.places[old] += (step,)
                 self.present.setdefault((template, short), []).append(old)
+            if layers[name].type == INSTANCE:
+                self._move_inside(item.room, name, short, step)
+
+    def _move_inside(self, room: str, name: str, short: str, step: _Step) -> None:
+        """The instance `name` of a room went into another one, where it is called `short`."""
+        for old, steps in self.places.items():
+            rooms = (DOCUMENT, *(each.template for each in steps))
+            for depth, (around, inner) in enumerate(zip(rooms, steps, strict=False)):
+                if (around, inner.instance) == (room, name):
+                    moved = replace(inner, instance=short)
+                    self.places[old] = (*steps[:depth], step, moved, *steps[depth + 1 :])
+                    break
 
     def _inputs(self, item: _Occurrence, room: _Room, kind: ModuleClass | None) -> tuple[list[int], list[str]]:
         """The order of the inputs of a template, and their names."""
@@ -381,6 +418,22 @@ def _occurrence(
         return None
     places = sorted(results, key=lambda source: (order[source.layer], source.port))
     return _Occurrence(name, scope, tuple(inside), tuple(reads), tuple(places))
+
+
+def _has_loop(rooms: Mapping[str, _Room], group: Sequence[_Occurrence]) -> bool:
+    """Whether layers would depend on their own outputs if each occurrence were one layer."""
+    for room in {item.room for item in group}:
+        layers = rooms[room].layers
+        whole = {name: item.layers[0] for item in group if item.room == room for name in item.layers}
+        before: dict[str, set[str]] = defaultdict(set)
+        for layer in layers.values():
+            own = whole.get(layer.name, layer.name)
+            before[own] |= {whole.get(producer, producer) for producer in layer.producers()} - {own}
+        try:
+            TopologicalSorter(before).prepare()
+        except CycleError:
+            return True
+    return False
 
 
 def _signature(item: _Occurrence, room: _Room) -> Hashable:

@@ -95,6 +95,15 @@ def test_unknown_layers_and_parameters_are_findings() -> None:
     assert [d.code for d in read.diagnostics] == ["unknown-parameter"]
 
 
+def test_a_parameter_that_is_unknown_does_not_hide_faults_of_the_others() -> None:
+    params = {"colour": "red", "before": "1,2", "after": "1"}
+    for unknown, found in ((False, ["bad-parameter"]), (True, ["bad-parameter", "unknown-parameter"])):
+        read = REGISTRY.read(
+            Layer("it", "pad_tensor", params={k: v for k, v in params.items() if unknown or k != "colour"})
+        )
+        assert sorted(finding.code for finding in read.diagnostics) == found, [str(d) for d in read.diagnostics]
+
+
 def test_lists_of_numbers_as_text() -> None:
     mean = REGISTRY.operators["normalize_image"].parameter("mean")
     assert mean is not None
