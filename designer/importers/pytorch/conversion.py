@@ -210,6 +210,8 @@ class Conversion:
             if item.axis:
                 raise BatchError("a constant has the batch on another axis than the first")
             return self.repeated(self._constant(item.constant))
+        if isinstance(item, Maxima):
+            raise UnsupportedError("only an unpooling reads the places of a pooling")
         raise UnsupportedError(f"an argument is {type(item).__name__}, not a tensor")
 
     def converted(self, node: TraceNode) -> Value:
