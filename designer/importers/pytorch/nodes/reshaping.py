@@ -449,7 +449,13 @@ _COMBINED = {"sum": "add", "prod": "mul", "amin": "min", "amax": "max"}
 
 @converts(*_SCATTERED, "scatter_reduce")
 def scatter(c: Conversion, node: TraceNode) -> Value:
-    x, places, updates = (c.value(node.get(name)) for name in ("self", "index", "src"))
+    x, places = c.value(node.get("self")), c.value(node.get("index"))
+    given = node.get("src", node.get("value"))
+    if isinstance(given, bool | int | float):
+        same = c.typed(places, x.dtype)
+        updates = c.layer("scale_shift", [same], {"scale": 0.0, "shift": float(given)}, shape=same.shape)
+    else:
+        updates = c.value(given)
     reduction = _SCATTERED.get(node.op) or _COMBINED.get(str(node.get("reduce")))
     if reduction is None or not node.get("include_self", True) or node.get("reduce") not in (None, *_COMBINED):
         raise UnsupportedError("it combines values in another way")
