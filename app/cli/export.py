@@ -37,7 +37,7 @@ export = typer.Typer(no_args_is_help=True, add_completion=False, help="Export a 
 @export.command("pytorch")
 def export_pytorch(
     file: FileArgument,
-    output: Annotated[Path, typer.Option("--output", help="Folder for the project.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the project.")],
     name: Annotated[str, typer.Option("--name", help="Class name of the model; default: the network's name.")] = "",
     task: Annotated[
         str,
@@ -81,7 +81,7 @@ def export_pytorch(
 @export.command("onnx")
 def export_onnx_file(
     file: FileArgument,
-    output: Annotated[Path, typer.Option("--output", help="The .onnx file to write.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The .onnx file to write.")],
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
     variant: VariantOption = "",

@@ -42,6 +42,7 @@ def run(
         list[str] | None,
         typer.Option(
             "--output",
+            "-o",
             metavar="NAME=PATH",
             help=f"{ARRAYS.write_choices}; of videos and folders: {VIDEOS.write_choices}",
         ),
@@ -103,7 +104,7 @@ def run(
 def video(
     file: FileArgument,
     inputs: Annotated[list[str], typer.Option("--input", metavar="NAME=PATH", help="A video, a folder, or an image.")],
-    outputs: Annotated[list[str], typer.Option("--output", metavar="NAME=PATH", help=VIDEOS.write_choices)],
+    outputs: Annotated[list[str], typer.Option("--output", "-o", metavar="NAME=PATH", help=VIDEOS.write_choices)],
     weights: WeightsOption = None,
     random_weights: SeedOption = None,
     start: Annotated[int, typer.Option("--from", min=0, metavar="FRAME", help="First frame, counted from 0.")] = 0,

@@ -36,6 +36,7 @@ def sweep_network(
         Path | None,
         typer.Option(
             "--output",
+            "-o",
             help="Folder of the sweep; by default FILE_sweep next to FILE, or for samples in your data folder.",
         ),
     ] = None,

@@ -30,6 +30,7 @@ def train_network(
         Path | None,
         typer.Option(
             "--output",
+            "-o",
             help="Folder of the project; by default FILE_pytorch next to FILE, or for samples in your data folder.",
         ),
     ] = None,
