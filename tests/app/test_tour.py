@@ -12,6 +12,7 @@ from rich.console import Console
 import samples
 from app.opened_network import load_weights_for, open_network
 from app.reports.tour import channel_grid, run_tour
+from designer.profiling.machine import this_machine
 from designer.units import binary
 
 pytestmark = pytest.mark.slow
@@ -40,6 +41,9 @@ def test_the_tour_reaches_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for picture in re.findall(r'<img src="([^"]+)"', text):
         assert (page.parent / picture).stat().st_size > 1000
     assert len(re.findall("<img", text)) >= 6
+    headings = re.findall("<h[12][^>]*>([^<]+)</h", text)
+    assert headings[-2:] == ["Networks", "Machine and versions"]
+    assert text.count(f"<td>{this_machine().system}</td>") == 1
 
 
 def test_channels_are_green_red_and_black() -> None:
