@@ -189,6 +189,17 @@ def test_attention_of_an_older_opset_normalizes_over_several_axes_by_default(
     assert found.report.agrees
 
 
+def test_a_product_with_the_softmax_behind_the_values_is_no_attention(tmp_path: Path, registry: Registry) -> None:
+    """As channels attend to each other: the values, C x (H W), times a softmax over the columns of the result."""
+    nodes, weights = attention()
+    nodes[-1] = helper.make_node("MatMul", ["k", "p"], ["y"])
+    found = imported((nodes, weights), tmp_path, registry)
+    assert "scaled_dot_product_attention" not in layers(found)
+    assert found.report.opaque == 0
+    assert found.report.agrees
+    assert found.report.max_rel_difference is not None
+
+
 def other_number(pattern: Callable[[], Pattern], name: str) -> Pattern:
     nodes, weights = pattern()
     return nodes, {**weights, name: weights[name] * np.float32(1.01)}
