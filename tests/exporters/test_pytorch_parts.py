@@ -389,6 +389,7 @@ def test_a_recipe_changes_the_defaults_of_its_settings_only():
     )  # fmt: skip
     assert with_recipe(CONFIG, {}) == CONFIG
     assert with_recipe(CONFIG.replace("False", "True"), {"flip": "false"}) == CONFIG
+    assert with_recipe(CONFIG.replace('setting(""', 'setting("a"'), {"data": ""}) == CONFIG, "an empty text is one"
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,8 @@ FUNCTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "argmax": lambda x, m: x.argmax(1).float(),
     "one-hot classes": lambda x, m: F.one_hot(x.argmax(1), 3).transpose(1, 2) * x[:, :1],
     "scatter": lambda x, m: x.scatter(2, x.topk(2).indices, x[:, :, :2] * 3),
+    "linear of merged axes": lambda x, m: F.linear(windows(x), m[:3, :4], m[0, :3]).view(-1, 2, 3),
+    "embedding of merged axes": lambda x, m: F.embedding((windows(x) * 3).long().reshape(-1), m).view(-1, 2, 4, 5),
     "scatter of a number": lambda x, m: x.scatter(1, x.argmax(1, keepdim=True), 2.5),
     "scatter_add": lambda x, m: x.scatter_add(1, x.argmax(1, keepdim=True), x[:, :1]),
     "scatter_reduce": lambda x, m: x.scatter_reduce(-1, x.argmax(2, keepdim=True), x[:, :, 1:2], "amax"),

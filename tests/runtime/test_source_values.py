@@ -426,3 +426,27 @@ def test_opencv_is_loaded_silent_and_with_one_thread(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "cv2", made)
     assert module.opencv() is made
     assert (threads, len(seen)) == ([1], 1)
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'cv2'"), ImportError("libGL.so.1 is missing")])
+def test_opencv_that_cannot_be_loaded_is_an_error_with_a_remedy(
+    monkeypatch: pytest.MonkeyPatch, error: ImportError
+) -> None:
+    import sys
+
+    from designer.runtime import opencv as module
+
+    usual = builtins.__import__
+
+    def load(name: str, *more: Any) -> Any:
+        if name == "cv2":
+            raise error
+        return usual(name, *more)
+
+    monkeypatch.setattr(builtins, "__import__", load)
+    monkeypatch.delitem(sys.modules, "cv2", raising=False)
+    with pytest.raises(DiagnosticError) as caught:
+        module.opencv()
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.remedy) == ("no-opencv", "install it: pip install opencv-python-headless")
+    assert str(error) in found.message
