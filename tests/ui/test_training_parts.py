@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -26,7 +27,7 @@ from app.ui.engine.time_machine import time_machine_of
 from app.ui.engine.training import StartRequest, SweepRequest
 from app.ui.train import validation_panel
 from app.ui.train.health_panel import HealthPanel
-from app.ui.train.run_progress import RunProgress, metric_title, time_text
+from app.ui.train.run_progress import RunProgress, metric_lines, metric_title, time_text
 from app.ui.train.runs_panel import TrainingRunsPanel
 from app.ui.train.settings_form import FIELDS
 from app.ui.train.training_panel import TrainingPanel
@@ -41,10 +42,12 @@ from designer.graph.template import Template
 from designer.graph.template_commands import set_template
 from designer.operators.registry import default_registry
 from designer.training import run_registry
+from designer.training.metrics import Curves
 from designer.training.run_folder import Notes, RunFolder
 from designer.training.sweep import Axis, Sweep, trials
-from designer.training.watched_run import RunState, WatchedRun
+from designer.training.watched_run import RunSnapshot, RunState, WatchedRun
 from designer.training.watched_sweep import SweepSnapshot
+from designer.units import binary, digits
 
 pytest.importorskip("pyqtgraph")
 from app.ui.train.curve_plot import Curve, reduced
@@ -1182,3 +1185,22 @@ def test_a_run_that_was_started_is_listed_and_shown_in_its_own_document(
         assert [run.folder.name for run in training.chosen] == [names[-1]]
         assert looked == ([] if other else [1])
         looked.clear()
+
+
+@pytest.mark.parametrize("value", [0.0, 0.25])
+def test_metrics_of_a_run_are_shown_also_if_they_are_0(tmp_path: Path, value: float) -> None:
+    """A metric without a value has no line."""
+    names = ("loss", "validation.accuracy", "validation.iou", "learning_rate", "throughput", "memory")
+    known = {name: np.array([value, np.nan]) for name in names if name != "validation.iou"}
+    curves = Curves(np.array([1, 2]), {**known, "validation.iou": np.array([np.nan, value])})
+    shot = RunSnapshot(RunFolder(tmp_path), curves=curves)
+    lines = [re.split(r"\s{2,}", line) for line in metric_lines(shot)]
+    assert lines == [
+        ["loss", digits(value)],
+        ["accuracy", digits(value)],
+        ["mean IoU", digits(value)],
+        ["learning rate", f"{value:g}"],
+        ["images/s", digits(value)],
+        ["memory", binary(value)],
+    ]
+    assert metric_lines(RunSnapshot(RunFolder(tmp_path))) == []
