@@ -197,9 +197,17 @@ def test_the_inputs_of_templates_come_back_in_every_order(tmp_path: Path) -> Non
         assert found.graph.templates[template.name].inputs == template.inputs
 
 
-@pytest.mark.parametrize("nested", [False, True], ids=["plain", "with a template inside"])
-@pytest.mark.parametrize("last", ["", "own", "shared"], ids=["", "another one", "a third call"])
-@pytest.mark.parametrize("function", ["", "tanh", "prelu"])
+@pytest.mark.parametrize(
+    ("nested", "last", "function"),
+    [
+        *(
+            (nested, last, function)
+            for nested, last in ((False, "own"), (True, ""))
+            for function in ("", "tanh", "prelu")
+        ),
+        *((True, last, "tanh") for last in ("own", "shared")),
+    ],
+)
 def test_instances_that_share_their_weights_come_back(nested: bool, last: str, function: str, tmp_path: Path) -> None:
     """Also where every learned layer has an activation in its statement; instances have the names of their results."""
 
