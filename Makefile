@@ -32,7 +32,7 @@ run: setup
 test: setup
 	@mkdir -p build; $(THREADS) QT_QPA_PLATFORM=xcb xvfb-run -a -s "-screen 0 1600x1000x24" $(BIN)/pytest -q -m story >build/story.log 2>&1 & \
 	story=$$!; \
-	$(ALONE) $(BIN)/pytest -qq --collect-only -m "not gui" >/dev/null 2>&1; \
+	$(ALONE) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt $(BIN)/pytest -qq --collect-only -p no:pytest-qt -m "not gui" >/dev/null 2>&1; \
 	$(ALONE) nice $(BIN)/pytest -qq --collect-only -m gui >/dev/null 2>&1 & \
 	$(ALONE) LAYERWRIGHT_BLOCK=PySide6,shiboken6,NodeGraphQt,Qt nice $(BIN)/pytest -q $(PARALLEL) -p no:pytest-qt -m "not gui"; \
 	failed=$$?; wait $$story || failed=1; wait; cat build/story.log; exit $$failed
