@@ -209,7 +209,7 @@ class _Replacement:
             yield rest, frozenset()
 
     def _without_loops(self, group: list[_Occurrence]) -> list[_Occurrence]:
-        """Those that can become instances together, next to those that exist: as one layer, each has all that any part of it reads."""
+        """The occurrences that can become instances together. An instance reads all that any of its layers reads: that can be a loop."""
         if not _has_loop(self.rooms, group):
             return group
         kept: list[_Occurrence] = []

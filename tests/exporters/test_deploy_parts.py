@@ -439,7 +439,7 @@ def test_further_images_follow_the_first_in_proportion():
     assert plain["photo"].smallest == plain["photo"].largest == (1, 3, 24, 36)
     any_size = msgspec_replace(PHOTO, multiple=1)
     assert _shapes(Interface((any_size, guide), (SCORES,)), EngineOptions(largest=(28, 36)))["photo"].largest[2] == 28
-    for height in (25, 26):  # half of 25 is no whole number, half of 26 is odd
+    for height in (25, 26):  # half of 25 is not a whole number, half of 26 is odd
         with pytest.raises(DiagnosticError, match=f"cannot follow a first image of 36x{height}: .* multiples of 2"):
             _shapes(Interface((any_size, guide), (SCORES,)), EngineOptions(largest=(height, 36)))
 

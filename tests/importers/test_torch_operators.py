@@ -275,10 +275,18 @@ def test_an_unpooling_reads_the_image_that_was_pooled(window: tuple[int, int], r
     assert len({case.inputs["image"][2:] for case in report.cases}) == (2 if window == (2, 2) else 1), "also at 40 x 48"
 
 
-def test_an_unpooling_that_no_layer_does_is_kept_and_names_why(registry: Registry) -> None:
-    report = import_module(Unpools((2, 2), stride=1).eval(), [torch.rand(1, 3, 8, 8)], registry).report
-    assert report.opaque == 2
-    assert all("windows" in item.reason for item in report.outcomes if item.outcome == "opaque")
+@pytest.mark.parametrize(("stride", "padding"), [(1, 0), (3, 1), (2, 0)])
+def test_an_unpooling_that_no_layer_does_is_kept_and_names_why(stride: int, padding: int, registry: Registry) -> None:
+    """Windows of 3 x 3 with padding are as many as without for 9 pixels, but lie elsewhere."""
+
+    def both(x: Tensor, m: Tensor) -> Tensor:
+        pooled, places = F.max_pool2d(x, 3, stride, padding, return_indices=True)
+        return F.max_unpool2d(pooled, places, 3, stride, padding, output_size=x.shape)
+
+    report = import_module(Calls(both).eval(), [torch.rand(1, 3, 9, 9)], registry).report
+    (kept,) = (item for item in report.outcomes if item.outcome == "opaque")
+    assert kept.type == "max_unpool2d"
+    assert "windows lie next to each other, without padding" in kept.reason
 
 
 def test_calls_that_are_kept_with_other_arguments_are_classes_of_their_own(registry: Registry) -> None:

@@ -208,7 +208,7 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
         shape = _shape(entry.type.tensor_type)
         if shape is None and known is not None:
             shape = known.shape
-        run = op.op_type in CONTROL_FLOW if shape is None else _otherwise_in_runtime(op)
+        run = op.op_type in CONTROL_FLOW if shape is None else _sized_by_runtime(op)
         if run:
             ran = _shapes_of_runs(model) if ran is None else ran
             shape = ran.get(entry.name, shape)
@@ -218,8 +218,8 @@ def _types(model: Any, op: OnnxOp, declared: Mapping[str, TensorType]) -> list[T
     return types
 
 
-def _otherwise_in_runtime(op: OnnxOp) -> bool:
-    """Whether the runtime may have other sizes than the shape inference of ONNX.
+def _sized_by_runtime(op: OnnxOp) -> bool:
+    """Whether ONNX Runtime decides the sizes, since the shape inference of ONNX may have others.
 
     It pools without windows that begin in the padding at the end, and multiplies sizes and factors in float32.
     """

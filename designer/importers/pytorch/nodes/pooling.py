@@ -44,16 +44,20 @@ def pooling(c: Conversion, node: TraceNode) -> Value:
 
 
 @converts("max_pool2d_with_indices")
-def pooling_with_places(c: Conversion, node: TraceNode) -> tuple[Value, Maxima]:
-    made, image, (height, width) = pooling(c, node), c.plain(node.get("self")), each(node.get("kernel_size"), 2)
-    return made, Maxima(image, (height, width), made.shape)
+def pooling_with_places(c: Conversion, node: TraceNode) -> tuple[Value, Maxima | None]:
+    made, (height, width) = pooling(c, node), each(node.get("kernel_size"), 2)
+    if each(node.get("stride") or (height, width), 2) != [height, width] or any(each(node.get("padding", 0), 2)):
+        return made, None  # an unpooling has windows next to each other that begin at the corner
+    return made, Maxima(c.plain(node.get("self")), (height, width), made.shape)
 
 
 @converts("max_unpool2d")
 def unpooling(c: Conversion, node: TraceNode) -> Value:
     places = node.get("indices")
     if not isinstance(places, Maxima):
-        raise UnsupportedError("its indices are not those of a pooling")
+        raise UnsupportedError(
+            "its indices are not those of a pooling whose windows lie next to each other, without padding"
+        )
     height, width = places.window
     return c.layer("unpooling", [c.plain(node.get("self")), places.image], {"size": Size2D(width, height)})
 
