@@ -89,8 +89,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """More than cores (`-n auto`): tests wait for processes that they started, and those of the window for its timers as well."""
-    return 2 * (os.cpu_count() or 1)
+    """More than cores (`-n auto`): tests wait for processes and timers. With twice as many those of the window took 6 % longer."""
+    return 3 * (os.cpu_count() or 1) // 2
 
 
 @pytest.hookimpl(wrapper=True)

@@ -58,6 +58,11 @@ class Rounding(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._formats = formats
         self._observe = observe
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here, so torch need not import its compiler, for a second, to switch that off."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:

@@ -70,6 +70,11 @@ class KnownShapes(TorchDispatchMode):
         super().__init__()
         self._results: dict[object, Any] = {}
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here, so torch need not import its compiler to switch that off."""
+        return False
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func._schema.is_mutable or any(result.alias_info is not None for result in func._schema.returns):

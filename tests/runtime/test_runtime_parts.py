@@ -1202,6 +1202,14 @@ def test_rounding_to_integers_is_that_of_scalar_arithmetic(name, low):
     assert rounded(whole, FLOAT32) is whole
 
 
+def test_torch_need_not_import_its_compiler_to_round_results():
+    """It wraps a mode that it does not compile with a function of its compiler, which takes a second to import."""
+    pytest.importorskip("torch")
+    from designer.runtime.rounding import Rounding
+
+    assert not hasattr(Rounding.__torch_dispatch__, "__wrapped__")
+
+
 def test_results_of_a_program_are_rounded_and_observed():
     torch = pytest.importorskip("torch")
     from designer.runtime.rounding import Rounding

@@ -26,7 +26,7 @@ from designer.graph.graph import Graph
 
 GESTURES = int(os.environ.get("LAYERWRIGHT_SOAK", "400"))
 SEEDS = 3
-ROUND = 200  # gestures on one network
+ROUND = 134  # gestures on one network
 FULL = 2  # runs with all windows of the workspace; the others have the canvas and the Layer Editor, which is faster
 DEEP = 25  # gestures between checks of inference and file
 
