@@ -6,7 +6,7 @@ Single operators can be right where combinations are not: engines merge neighbou
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,10 +184,16 @@ class _Judge:
             return [np.zeros(result.shape) for result in results]
         make = torch.Generator().manual_seed(1)
 
-        def fill(source: Source, reader: str, value: torch.Tensor) -> torch.Tensor:
-            return _filled(_holed(value, make), make) if dropping & {source.layer, reader} else value
+        def filling(droppers: Collection[str]) -> Change:
+            def fill(source: Source, reader: str, value: torch.Tensor) -> torch.Tensor:
+                return value if {source.layer, reader}.isdisjoint(droppers) else _filled(_holed(value, make), make)
 
-        dependent = [change > 0 for change in self._spread(inputs, fill, FILLS)]
+            return fill
+
+        # Layers may drop NaN or keep them, which others drop then: all of them, and each one alone.
+        which: list[Collection[str]] = [dropping, *([name] for name in sorted(dropping))]
+        spreads = [self._spread(inputs, filling(droppers), FILLS) for droppers in which]
+        dependent = [np.maximum.reduce(changes) > 0 for changes in zip(*spreads, strict=True)]
         filled = [self.exact(inputs, lambda source, reader, value: _filled(value, make)) for _ in range(FILLS)]
         found = []
         for number, source in enumerate(self._trial.wanted):

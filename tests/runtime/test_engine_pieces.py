@@ -215,6 +215,9 @@ def test_values_that_openvino_would_merge_are_outputs_too():
         ([node("MatMul", "x,w", "m"), node("Identity", "m", "i"), node("Dropout", "i", "d"), node("PRelu", "d,s")], ["y", "m"]),
         ([node("Unsqueeze", "x", "u"), node("ReduceSum", "u", "r"), node("Neg", "r")], ["y", "r", "u"]),
         ([node("Relu", "x", "u"), node("Identity", "u", "i"), node("PRelu", "i,s")], ["y"]),
+        ([node("MaxPool", "x", "m"), node("Abs", "m")], ["y", "m"]),
+        ([node("MaxPool", "x", "m"), node("Conv", "m,w", "c"), node("Mul", "c,m")], ["y", "m"]),
+        ([node("MaxPool", "x", "m"), node("Conv", "m,w", "c"), node("Relu", "m", "r"), node("Concat", "c,r")], ["y"]),
     ]  # fmt: skip
     for nodes, expected in cases:
         model = model_of(*nodes)

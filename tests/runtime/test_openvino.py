@@ -190,6 +190,44 @@ def test_an_inserted_axis_before_a_reduction(runtime_registry, inserting, axes, 
     np.testing.assert_allclose(session.run().outputs["result"], right, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("activation", "following"),
+    [
+        *((name, layer("then", "identity", "largest")) for name in ("silu", "gelu", "hard_swish", "mish", "relu")),
+        ("", layer("then", "unary", "largest", function="abs")),
+        ("", layer("then", "pooling", "largest", operation="lp", norm=3, size="2x2", stride="2x2")),
+    ],
+)
+def test_a_function_of_the_largest_values_of_a_convolution(runtime_registry, activation, following):
+    """OpenVINO 2026.4 applies functions before the pooling, also those of which the largest values are not of the largest ones."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="16x16x3"),
+            layer("conv", "convolution", "image", features=4, kernel="3x3"),
+            layer("norm", "batch_normalization", "conv"),
+            layer(
+                "largest",
+                "pooling",
+                "norm",
+                ActivationSpec(activation) if activation else None,
+                operation="max",
+                size="2x2",
+                stride="2x2",
+            ),
+            following,
+            layer("result", "output", "then"),
+        ]
+    )
+    weights = random_weights(required_weights(Inference(graph, runtime_registry)), seed=3)
+    array = 3 * np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
+    found = []
+    for engine in ("openvino", "torch"):
+        session = Session(graph, runtime_registry, weights, RunOptions(engine=engine, threads=1))
+        session.set_input("image", array, is_image=False)
+        found.append(session.run().outputs["result"])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("bias", ["true", "false"])
 def test_slopes_per_channel_after_a_product_of_matrices(runtime_registry, bias):
     """OpenVINO 2026.4 takes the slopes along the last axis if it has as many elements as there are channels."""

@@ -43,6 +43,7 @@ MISPLACED = {
     "PRelu": ("Add", "Gemm", "MatMul"),
     "Reduce": ("Unsqueeze", "Reshape"),
 }  # nodes, and those that are merged into them
+IN_PLACE = ("Conv", "ConvTranspose", "MaxPool", "Relu")  # what OpenVINO does not move, or may move, before a pooling of maxima
 UNCHECKED = ("GatherElements", "ScatterElements")  # nodes that read or write outside of a tensor for wrong indices
 SATURATING = ("Add", "Sub", "Mul", "BitShift")
 WIDE = (DataType.INT64, DataType.UINT64, DataType.UINT32)  # computed as int32
@@ -341,13 +342,16 @@ def _keep_apart(model: Any) -> None:
     """Add values to the outputs that OpenVINO otherwise merges incorrectly with what reads them.
 
     These are reductions before constants, axes that are inserted before a reduction, padding before transposed convolutions,
-    whose padding crops instead, and products of matrices before a PReLU, whose slopes are taken along the last axis.
+    whose padding crops instead, products of matrices before a PReLU, whose slopes are taken along the last axis, and maxima of
+    windows before functions: behind a convolution OpenVINO applies these first, also where they do not keep the order of values.
     """
     from onnx import helper
 
     known = {value.name for value in model.graph.output}
     producers = {name: node for node in model.graph.node for name in node.output}
+    moved = {name for node in model.graph.node if node.op_type not in IN_PLACE for name in node.input}
     names = [node.output[0] for node in model.graph.node if node.op_type.startswith("Reduce")]
+    names += [node.output[0] for node in model.graph.node if node.op_type == "MaxPool" and node.output[0] in moved]
     for node in model.graph.node:
         merged = MISPLACED.get("Reduce" if node.op_type.startswith("Reduce") else node.op_type, ())
         if merged:
