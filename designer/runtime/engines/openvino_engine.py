@@ -43,7 +43,7 @@ MISPLACED = {
     "PRelu": ("Add", "Gemm", "MatMul"),
     "Reduce": ("Unsqueeze", "Reshape"),
 }  # nodes, and those that are merged into them
-IN_PLACE = ("Conv", "ConvTranspose", "MaxPool", "Relu")  # what OpenVINO does not move, or may move, before a pooling of maxima
+IN_PLACE = ("Conv", "ConvTranspose", "MaxPool", "Relu")  # nodes that are right behind the max pooling of a convolution
 UNCHECKED = ("GatherElements", "ScatterElements")  # nodes that read or write outside of a tensor for wrong indices
 SATURATING = ("Add", "Sub", "Mul", "BitShift")
 WIDE = (DataType.INT64, DataType.UINT64, DataType.UINT32)  # computed as int32
