@@ -38,8 +38,8 @@ test: setup
 	failed=$$?; wait $$story || failed=1; wait; cat build/story.log; exit $$failed
 	$(ALONE) QT_QPA_PLATFORM=offscreen $(BIN)/pytest -q $(PARALLEL) -m "gui and not story"
 
-# Every pair of operators and random networks on every engine, in both layouts and exported, and random chains in tiles; `make test`
-# tries a sample. Other networks and chains: make conformance SEED=50000
+# Every pair of operators, triples of layers that engines merge and random networks on every engine, in both layouts and exported, and
+# random chains in tiles; `make test` tries a sample. Other networks and chains: make conformance SEED=50000
 conformance: setup
 	$(ALONE) $(BIN)/pytest -q -n auto --timeout 1800 tests/conformance --all-pairs --networks 10000 --tiled-runs 3500 \
 		--first-seed $(or $(SEED),0)
