@@ -67,7 +67,7 @@ if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.env
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """Our own options, and pytest-qt's settings in pyproject.toml where the plugin is not loaded."""
-    parser.addoption("--all-pairs", action="store_true", help="try every pair and triple of operators rather than a sample")
+    parser.addoption("--all-pairs", action="store_true", help="try every pair and triple rather than a sample")
     parser.addoption("--networks", type=int, default=50, help="how many random networks are compared on all engines")
     parser.addoption("--tiled-runs", type=int, default=100, help="how many random chains of layers run in tiles")
     parser.addoption("--first-seed", type=int, default=0, help="the seed of the first random network and chain")

@@ -59,7 +59,8 @@ def triples_from(first: str, order: random.Random | None = None) -> Iterator[Tri
         if not errors(inference.diagnostics()):
             part = Part(("first", "middle", "last"), (Source("image"),))
             types = tuple(inference.states["image"].outputs)
-            yield Trial(f"{first} -> {case.name} -> {last.activation or last.type}", inference, part, types, (Source("last"),))
+            name = f"{first} -> {case.name} -> {last.activation.type if last.activation else last.type}"
+            yield Trial(name, inference, part, types, (Source("last"),))
 
 
 @pytest.mark.parametrize("first", FIRST)
