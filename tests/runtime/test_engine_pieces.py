@@ -227,6 +227,18 @@ def test_values_that_openvino_would_merge_are_outputs_too():
         assert len(model.graph.output) == len(expected)
 
 
+def test_the_compiler_of_openvino_that_crashes_is_not_used():
+    from designer.runtime.engines.openvino_engine import _attends_and_branches
+
+    attention = [node("Softmax", "x", "s"), node("MatMul", "s,v", "m")]
+    for kind, expected in (("Sub", True), ("Div", True), ("Add", False)):
+        for readers in ("d,d", "d,m"):
+            branching = [node(kind, "m,c", "d"), node("Mul", readers)]
+            assert _attends_and_branches(model_of(*attention, *branching)) is expected
+            assert not _attends_and_branches(model_of(attention[0], *branching))
+        assert not _attends_and_branches(model_of(*attention, node(kind, "m,c", "d"), node("Mul", "d,c")))
+
+
 def test_nan_of_an_operator_stays_behind_its_own_activation_alone():
     from designer.runtime.engines.openvino_engine import _keep_nan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -70,6 +70,8 @@ class OpenVinoEngine(Engine):
         }
         _keep_nan(model, attached)
         properties = {**_properties(threads(self.options)), **more}
+        if _attends_and_branches(model):
+            properties["SNIPPETS_MODE"] = "DISABLE"
         try:
             indices = list(self._indices(model, part))
             return OpenVinoCompiled(self.inference, part, wanted, serialized(model), properties, indices)
@@ -424,6 +426,17 @@ def _normalizes_a_reduction(node: Any, producers: Mapping[str, Any]) -> bool:
     if source is None or not source.op_type.startswith("Reduce"):
         return False
     return any(a.name == "keepdims" and not a.i for a in source.attribute)
+
+
+def _attends_and_branches(model: Any) -> bool:
+    """Whether a model has an attention, and a difference or quotient of which the result or the first operand is read twice.
+
+    Where one follows the other, OpenVINO's compiler of fused nodes crashes, together with the process.
+    """
+    reads = Counter(name for node in model.graph.node for name in node.input)
+    kinds = {node.op_type for node in model.graph.node}
+    branching = (node for node in model.graph.node if node.op_type in ("Sub", "Div"))
+    return kinds >= {"MatMul", "Softmax"} and any(reads[n.input[0]] > 1 or reads[n.output[0]] > 1 for n in branching)
 
 
 def _refused(layer: str, reason: str) -> Diagnostic:
