@@ -276,6 +276,26 @@ def test_integers_of_more_than_32_bits_are_refused(runtime_registry):
     assert caught.value.diagnostics[0].layer == "numbers"
 
 
+def test_numbers_of_half_precision_are_rounded_or_refused(runtime_registry):
+    """OpenVINO 2026.4 computes with what a conversion rounds as if it were not there."""
+    layers = [
+        layer("image", "input", dims="8x8x3"),
+        layer("half", "cast", "image", target="float16"),
+        layer("same", "identity", "half"),
+        layer("single", "cast", "same", target="float32"),
+        layer("truth", "cast", "half", target="bool"),
+    ]
+    graph = Graph([*layers, layer("result", "output", "same")])
+    array = 300 * np.random.default_rng(0).random((1, 3, 8, 8), np.float32)
+    session = Session(graph, runtime_registry, Weights(), OPTIONS)
+    session.set_input("image", array, is_image=False)
+    np.testing.assert_array_equal(session.run().outputs["result"], array.astype(np.float16))
+    further = Graph([*layers, layer("result", "output", "single"), layer("other", "output", "truth")])
+    with pytest.raises(DiagnosticError, match="half precision") as caught:
+        compiled(further, runtime_registry, Weights(), "result", "other")
+    assert {found.layer for found in caught.value.diagnostics} == {"single", "truth"}
+
+
 @pytest.mark.parametrize("features", ["1", "6"])
 def test_a_convolution_of_one_channel_to_one_column_is_refused(runtime_registry, features):
     """It reads values that it does not have, with OpenVINO 2026.4 (random networks 1878 and 709251 of the conformance run)."""

@@ -62,6 +62,7 @@ class OpenVinoEngine(Engine):
 
     def prepare(self, part: Part, wanted: Sequence[Source], more: Mapping[str, Any]) -> OpenVinoCompiled:
         """Compile with additional properties of the CPU plugin."""
+        self._check_reads(part)
         model = build_model(self.inference, part, wanted, self.weights)
         self._check_results(model)
         _keep_apart(model)
@@ -78,6 +79,15 @@ class OpenVinoEngine(Engine):
         except RuntimeError as error:
             found = [] if len(part.layers) == 1 else list(self._refusals(part))
             raise DiagnosticError(found or [_refused(part.layers[0], _reason(error))]) from error
+
+    def _check_reads(self, part: Part) -> None:
+        """Raise DiagnosticError for layers that compute with values which OpenVINO would not round."""
+        why = tr("it computes with numbers of half precision as if they were not rounded")
+        reads = {name: self.inference.states[name].inputs for name in part.layers}
+        found = [name for name, kinds in reads.items() if any(kind.dtype is DataType.FLOAT16 for kind in kinds)]
+        found = [name for name in found if not passes_through(self.inference, name)]
+        if found:
+            raise DiagnosticError([_refused(name, why) for name in found])
 
     def _check_results(self, model: Any) -> None:
         """Raise DiagnosticError for layers that OpenVINO computes otherwise than ONNX defines them."""
