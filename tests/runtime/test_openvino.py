@@ -57,6 +57,16 @@ def compiled(graph, registry, weights, *wanted):
     return load_engines(installed=False).make(inference, weights, OPTIONS).compile(step.part, step.wanted)
 
 
+def check_with_torch(graph, registry, weights, array):
+    """OpenVINO gives what torch gives."""
+    found = []
+    for engine in ("openvino", "torch"):
+        session = Session(graph, registry, weights, RunOptions(engine=engine, threads=1))
+        session.set_input("image", array, is_image=False)
+        found.append(session.run().outputs["result"])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
+
+
 def test_nothing_is_sent_and_nothing_is_written_to_the_home_folder(tmp_path):
     environment = {k: v for k, v in os.environ.items() if k not in ("CI", "TF_BUILD", "JENKINS_URL")}
     environment |= {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}
@@ -220,12 +230,7 @@ def test_a_function_of_the_largest_values_of_a_convolution(runtime_registry, act
     )
     weights = random_weights(required_weights(Inference(graph, runtime_registry)), seed=3)
     array = 3 * np.random.default_rng(0).standard_normal((1, 3, 16, 16)).astype(np.float32)
-    found = []
-    for engine in ("openvino", "torch"):
-        session = Session(graph, runtime_registry, weights, RunOptions(engine=engine, threads=1))
-        session.set_input("image", array, is_image=False)
-        found.append(session.run().outputs["result"])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
+    check_with_torch(graph, runtime_registry, weights, array)
 
 
 @pytest.mark.parametrize("bias", ["true", "false"])
@@ -250,12 +255,7 @@ def test_slopes_per_channel_after_a_product_of_matrices(runtime_registry, bias):
     slopes = next(key for key in weights.tensors if "slope" in str(key))
     weights = Weights({**weights.tensors, slopes: np.array([0.1, 0.5, 2, 3], np.float32)})
     array = np.random.default_rng(0).standard_normal((1, 4, 8, 8)).astype(np.float32)
-    found = []
-    for engine in ("openvino", "torch"):
-        session = Session(graph, runtime_registry, weights, RunOptions(engine=engine, threads=1))
-        session.set_input("image", array, is_image=False)
-        found.append(session.run().outputs["result"])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-4, atol=1e-5)
+    check_with_torch(graph, runtime_registry, weights, array)
 
 
 def test_integers_of_more_than_32_bits_are_refused(runtime_registry):
