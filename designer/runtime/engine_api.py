@@ -157,7 +157,7 @@ class EngineDescriptor:
     devices: tuple[Device, ...] = (Device(),)
     layouts: tuple[str, ...] = ("nchw",)
     formats: tuple[str, ...] = ()  # number formats that single layers can have, as in number_formats.py
-    skips_nan: frozenset[str] = frozenset()  # ONNX nodes in which NaN may become a number, such as a maximum
+    skips_nan: frozenset[str] = frozenset()  # ONNX nodes and types of operators that may make a number of NaN
     stand_in: str = ""  # the engine that runs parts which this one rejects with "not-in-onnx"
 
     def __post_init__(self) -> None:

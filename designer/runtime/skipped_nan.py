@@ -73,8 +73,8 @@ def drops_nan(inference: Inference, layer: str, engine: EngineDescriptor) -> boo
 
 
 def _computes(operator: Operator, types: Sequence[TensorType], nodes: Collection[str]) -> bool:
-    """Whether an operator has one of these ONNX nodes."""
-    return any(node.op in nodes for node in onnx_nodes(operator, types))
+    """Whether an operator is one of these, or has one of these ONNX nodes."""
+    return operator.type in nodes or any(node.op in nodes for node in onnx_nodes(operator, types))
 
 
 def _has_nan(array: Tensor) -> bool:

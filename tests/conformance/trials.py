@@ -121,9 +121,8 @@ def disagreements(trial: Trial, batch: int = 2, seed: int = 0, *, without: str =
 
 def _dropping(way: str, trial: Trial) -> frozenset[str]:
     """The layers in which NaN may be dropped, of which a run says so."""
-    if way == "exported torch":
-        return frozenset()
-    engine = ENGINES.get("onnxruntime" if way == "exported ONNX" else way.split()[0])
+    exported = {"exported torch": "torch", "exported ONNX": "onnxruntime"}
+    engine = ENGINES.get(exported.get(way, way.split()[0]))
     return frozenset(name for name in trial.part.layers if drops_nan(trial.inference, name, engine))
 
 

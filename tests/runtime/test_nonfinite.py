@@ -197,6 +197,22 @@ def test_what_onnx_runtime_drops_is_said(runtime_registry):
         assert ("may drop the NaN of 'before' in 'pool'" in note) is wrong
 
 
+def test_what_torch_drops_is_said(runtime_registry):
+    """torch 2.13 attends to nothing where a query has NaN: its result is 0."""
+    graph = Graph(
+        [
+            layer("image", "input", dims="5x4x3"),
+            layer("attention", "scaled_dot_product_attention", "image,image,image", causal="true"),
+            layer("result", "output", "attention"),
+        ]
+    )
+    array = np.random.default_rng(0).random((1, 3, 4, 5), np.float32)
+    array[0, 0, 3, 3] = np.nan
+    for engine, wrong in (("torch", True), ("emulated", True), ("onnxruntime", False)):
+        note = session_of(graph, runtime_registry, engine, Weights(), array).run().note
+        assert ("may drop the NaN of 'image' in 'attention'" in note) is wrong
+
+
 def test_damaged_weights_that_another_layer_shares_are_the_cause(runtime_registry):
     graph = Graph(
         [

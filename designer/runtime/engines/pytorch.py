@@ -14,6 +14,8 @@ from designer.runtime.engines.torch_engine import TorchEngine
 from designer.runtime.engines.torch_timing import TorchTimer
 from designer.texts import tr
 
+DROP_NAN = frozenset({"scaled_dot_product_attention", "multi_head_attention", "transformer_encoder_layer"})
+
 
 @lru_cache(maxsize=1)
 def cuda_devices() -> tuple[int, str]:
@@ -64,4 +66,5 @@ TORCH = EngineDescriptor(
     available=requires("torch", remedy="pip install torch"),
     devices=(Device("cpu"), Device("cuda", ("fp32", "fp16", "bf16"), cuda_devices)),
     layouts=("nchw", "nhwc"),
+    skips_nan=DROP_NAN,
 )

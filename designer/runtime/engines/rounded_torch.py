@@ -30,7 +30,7 @@ from designer.operators.torch_program import (
 )
 from designer.runtime.api import Part, RunOptions, Tensor
 from designer.runtime.engine_api import Device, EngineDescriptor, requires
-from designer.runtime.engines.pytorch import convolution, matrix_product
+from designer.runtime.engines.pytorch import DROP_NAN, convolution, matrix_product
 from designer.runtime.engines.torch_engine import TorchCompiled, TorchEngine, bound_module
 from designer.runtime.engines.torch_timing import TorchTimer
 from designer.runtime.machine import threads
@@ -174,4 +174,5 @@ EMULATED = EngineDescriptor(
     available=requires("torch", remedy="pip install torch"),
     devices=(Device("cpu", ("fp32", "fp16", "bf16")),),
     formats=tuple(FORMATS),
+    skips_nan=DROP_NAN,
 )
