@@ -14,6 +14,7 @@ from designer.runtime.engines.torch_engine import TorchEngine
 from designer.runtime.engines.torch_timing import TorchTimer
 from designer.texts import tr
 
+# Operators with a kernel that gives 0 for a query with NaN.
 DROP_NAN = frozenset({"scaled_dot_product_attention", "multi_head_attention", "transformer_encoder_layer"})
 
 
